@@ -1,0 +1,46 @@
+//! The vocabulary of Tidegate: batches, runs, ranges, leases, verdicts, aggregates, and the seams
+//! between the engine, the stores and the workloads.
+//!
+//! This crate knows no runtime, no clock and no logger. Time is an argument; I/O happens behind
+//! [`Source`], [`Submit`], [`Inspect`] and [`Migrate`].
+
+pub mod aggregate;
+pub mod batch;
+pub mod claim;
+pub mod error;
+pub mod inspect;
+pub mod lease;
+pub mod limits;
+pub mod memory;
+pub mod migrate;
+pub mod page;
+pub mod range;
+pub mod retry;
+pub mod run;
+pub mod settle;
+pub mod snapshot;
+pub mod source;
+pub mod submit;
+pub mod verdict;
+pub mod workload;
+
+pub use aggregate::{Aggregates, Summary};
+pub use batch::{Batch, BatchId, BatchState, Keep};
+pub use error::{Class, Kind, StoreError};
+pub use inspect::Inspect;
+pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
+pub use memory::Memory;
+pub use migrate::Migrate;
+pub use page::Page;
+pub use range::Range;
+pub use retry::RetryPolicy;
+pub use run::{Run, RunError};
+pub use snapshot::{InvalidSnapshot, Snapshot, SnapshotHash};
+pub use source::Source;
+pub use submit::Submit;
+pub use verdict::{Exception, ExceptionState, Verdict};
+pub use workload::{AnyWorkload, Workload, Workloads};
+
+/// Everything a store offers to the command line and to embedders: the four seams at once.
+pub trait Store: Source + Submit + Inspect + Migrate {}
+impl<T: Source + Submit + Inspect + Migrate + ?Sized> Store for T {}

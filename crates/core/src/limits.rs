@@ -1,0 +1,39 @@
+//! Every bound that is not a user's choice, in one place, each with its reason.
+
+use std::time::Duration;
+
+/// Largest batch. Indexes are stored as signed 64-bit numbers; this leaves room to spare.
+pub const MAX_RUNS: u64 = 1_000_000_000_000;
+
+/// Largest snapshot: it is read by every worker and held in memory by each.
+pub const MAX_SNAPSHOT_BYTES: usize = 16 << 20;
+
+/// Largest result of one run: a page holds many of them in memory.
+pub const MAX_RESULT_BYTES: usize = 1 << 20;
+
+/// Longest stored reason of a failure: enough for a stack trace's head, not for a dump.
+pub const MAX_REASON_BYTES: usize = 4 << 10;
+
+/// Numbers and categories that one run may emit: each name costs memory in every worker.
+pub const MAX_EMITS_PER_RUN: usize = 1_000;
+
+/// Longest name of a number, a category or its value.
+pub const MAX_NAME_BYTES: usize = 200;
+
+/// Most leases that one claim hands out: bounds the size of the answer.
+pub const MAX_LEASES_PER_CLAIM: usize = 1_024;
+
+/// Most runs in one lease: bounds what a lost lease repeats.
+pub const MAX_RANGE_LENGTH: u64 = 10_000_000;
+
+/// Most due retries in one lease: each is a row that the claim updates.
+pub const MAX_RETRIES_PER_LEASE: u64 = 1_000;
+
+/// Bytes of results buffered for one page before it is settled, whatever the count of runs.
+pub const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// Most rows that one listing returns; a reader asks for the next page.
+pub const MAX_LISTED: usize = 10_000;
+
+/// How long one call to a store may take before it counts as failed.
+pub const STORE_DEADLINE: Duration = Duration::from_secs(30);

@@ -1,0 +1,121 @@
+//! What a worker writes back, in one transaction.
+
+use crate::{BatchId, Fence, Items, Page, Range};
+use std::time::Duration;
+
+/// Everything that one transaction settles.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Progress of leases; at most one part per lease.
+    pub parts: Vec<Part>,
+    /// For each batch among the parts: what this worker's aggregates are after this settlement.
+    pub totals: Vec<Total>,
+    /// How long the leases that go on are renewed for.
+    pub lease: Duration,
+}
+
+/// Progress of one lease.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The lease's batch.
+    pub batch: BatchId,
+    /// The lease's fence.
+    pub fence: Fence,
+    /// Which runs are settled.
+    pub progress: Progress,
+    /// The results that are kept.
+    pub page: Option<Page>,
+    /// The runs among the settled ones that failed.
+    pub failed: Vec<Failed>,
+}
+
+/// Which runs of a lease are settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The first runs of what is left of a range.
+    Range {
+        /// They begin where the last settlement ended.
+        settled: Range,
+        /// Where the leased range ends; with `settled.hi` the lease is given up.
+        end: u64,
+    },
+    /// Some retries.
+    Retries {
+        /// Their indexes, ascending.
+        settled: Vec<u64>,
+    },
+}
+
+impl Progress {
+    /// The progress from item `from` to item `to` of a lease.
+    pub fn of(items: &Items, from: u64, to: u64) -> Self {
+        match items {
+            Items::Range(range) => Progress::Range {
+                settled: Range::new(range.lo + from, range.lo + to),
+                end: range.hi,
+            },
+            Items::Retries(retries) => Progress::Retries {
+                settled: retries[from as usize..to as usize].iter().map(|r| r.index).collect(),
+            },
+        }
+    }
+
+    /// How many runs are settled.
+    pub fn len(&self) -> u64 {
+        match self {
+            Progress::Range { settled, .. } => settled.len(),
+            Progress::Retries { settled } => settled.len() as u64,
+        }
+    }
+
+    /// Whether no run is settled.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A run that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Which run.
+    pub index: u64,
+    /// How many attempts have failed.
+    pub attempts: u32,
+    /// Why.
+    pub reason: String,
+    /// When it is due again, from now by the store's clock; `None`: it is dead.
+    pub delay: Option<Duration>,
+}
+
+/// A worker's aggregates over all it ever settled of a batch. It overwrites what the same worker
+/// wrote before, so that a batch has one row per worker, whatever its number of ranges.
+#[derive(Clone, Debug)]
+pub struct Total {
+    /// Which batch.
+    pub batch: BatchId,
+    /// Names the row. Nobody else writes to it.
+    pub accumulator: AccumulatorId,
+    /// Grows with every settlement: a settlement that is sent again after an unknown outcome is
+    /// recognized by it.
+    pub sequence: i64,
+    /// [`Aggregates::encode`](crate::Aggregates::encode).
+    pub body: Vec<u8>,
+}
+
+/// Names the aggregates of one worker in one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccumulatorId(pub i64);
+
+impl AccumulatorId {
+    /// Where finalizing puts the sum of all rows.
+    pub const FINAL: Self = Self(0);
+}
+
+/// What became of a settlement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// All of it is durable.
+    Applied,
+    /// These leases were lost before; nothing at all was changed.
+    Late(Vec<Fence>),
+}

@@ -1,0 +1,1 @@
+//! The loop: room, claim, group, act, settle, finalize.

@@ -1,0 +1,1 @@
+//! Seeded simulation with fault injection, one checker per law.

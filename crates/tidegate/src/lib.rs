@@ -1,0 +1,1 @@
+//! Tidegate: durable work in batches.

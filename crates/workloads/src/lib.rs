@@ -1,0 +1,1 @@
+//! Bingo, and the small built-in workloads.
