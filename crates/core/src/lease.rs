@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fence(pub i64);
 
+impl Fence {
+    /// Of a lease that nobody holds: stores hand out fences above it.
+    pub const NOBODY: Self = Self(0);
+}
+
 /// Names one worker process for people who look at leases. Decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WorkerId(pub String);

@@ -30,7 +30,8 @@ pub struct NewBatch {
 impl NewBatch {
     /// Refuses what no store can hold.
     pub fn check(&self) -> Result<(), StoreError> {
-        let refuse = |message| Err(StoreError::new(Kind::Refused, Class::Permanent, "submit", message));
+        let refuse =
+            |message| Err(StoreError::new(Kind::Refused, Class::Permanent, "submit", message));
         if self.runs == 0 || self.runs > MAX_RUNS {
             return refuse(format!("a batch has 1 to {MAX_RUNS} runs, not {}", self.runs));
         }
@@ -39,7 +40,9 @@ impl NewBatch {
         }
         let size = self.snapshot.text().len();
         if size > MAX_SNAPSHOT_BYTES {
-            return refuse(format!("the snapshot has {size} bytes; {MAX_SNAPSHOT_BYTES} is the most"));
+            return refuse(format!(
+                "the snapshot has {size} bytes; {MAX_SNAPSHOT_BYTES} is the most"
+            ));
         }
         Ok(())
     }

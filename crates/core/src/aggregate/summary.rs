@@ -48,10 +48,13 @@ const Z95: f64 = 1.959_963_984_540_054;
 impl Summary {
     /// Evaluates aggregates.
     pub fn of(aggregates: &Aggregates) -> Self {
-        let number = |(name, series): (&Box<str>, &Series)| (name.clone(), series.into());
         Self {
             runs: aggregates.runs,
-            numbers: aggregates.numbers.iter().map(number).collect(),
+            numbers: aggregates
+                .numbers
+                .iter()
+                .map(|(name, series)| (name.clone(), series.into()))
+                .collect(),
             categories: aggregates.categories.clone(),
         }
     }

@@ -25,14 +25,11 @@ fn series(values: &[f64]) -> Series {
 }
 
 fn any_number() -> impl Strategy<Value = f64> {
-    prop_oneof![
-        -1000i32..1000,
-        any::<i32>()
-    ]
-    .prop_map(f64::from)
-    .boxed()
-    .prop_union((-1e150f64..1e150).boxed())
-    .or(prop_oneof![Just(0.0), Just(-0.0), Just(5e-324), Just(1e16), Just(-1e16)].boxed())
+    prop_oneof![-1000i32..1000, any::<i32>()]
+        .prop_map(f64::from)
+        .boxed()
+        .prop_union((-1e150f64..1e150).boxed())
+        .or(prop_oneof![Just(0.0), Just(-0.0), Just(5e-324), Just(1e16), Just(-1e16)].boxed())
 }
 
 proptest! {

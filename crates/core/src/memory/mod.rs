@@ -1,2 +1,167 @@
-//! x
-pub struct Memory;
+//! The reference model: what every store must do, in the plainest way, without durability.
+//!
+//! Other stores are compared with it operation by operation. It is also the store of the simulator
+//! and of `--store memory:`.
+
+mod claim;
+mod finalize;
+mod inspect;
+mod renew;
+mod settle;
+mod submit;
+
+use crate::{
+    Batch, BatchId, BatchState, ExceptionState, Fence, Page, Snapshot, SnapshotHash, StoreError,
+    claim::{Claim, ClaimRequest},
+    lease::Lease,
+    migrate::{Migrate, Schema},
+    settle::{AccumulatorId, Settled, Settlement},
+    source::{Capabilities, Finalized, Renewal, Source},
+};
+use async_trait::async_trait;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+/// Time since 1970, or since any other point that does not move.
+type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// A store in memory. Clones share the same content.
+#[derive(Clone)]
+pub struct Memory {
+    clock: Clock,
+    content: Arc<Mutex<Content>>,
+}
+
+#[derive(Default)]
+struct Content {
+    last_fence: i64,
+    last_batch: i64,
+    snapshots: BTreeMap<SnapshotHash, Snapshot>,
+    batches: BTreeMap<BatchId, Row>,
+}
+
+/// A batch and all that belongs to it.
+struct Row {
+    batch: Batch,
+    state: BatchState,
+    /// The first index never leased.
+    cursor: u64,
+    created: Duration,
+    finished: Option<Duration>,
+    /// By the end of the range, which never changes.
+    leases: BTreeMap<u64, RangeLease>,
+    exceptions: BTreeMap<u64, ExceptionRow>,
+    pages: BTreeMap<u64, Page>,
+    parts: BTreeMap<AccumulatorId, (i64, Vec<u8>)>,
+}
+
+struct RangeLease {
+    lo: u64,
+    fence: Fence,
+    expires: Duration,
+}
+
+struct ExceptionRow {
+    attempts: u32,
+    state: ExceptionState,
+    reason: String,
+    /// When it may be claimed: its due time, or the expiry of its lease.
+    due: Duration,
+    /// Who holds it now.
+    fence: Option<Fence>,
+}
+
+impl ExceptionRow {
+    fn is_due(&self, now: Duration) -> bool {
+        self.state == ExceptionState::Retry && self.due <= now
+    }
+
+    fn is_held(&self, fence: Fence) -> bool {
+        self.state == ExceptionState::Retry && self.fence == Some(fence)
+    }
+}
+
+impl Row {
+    fn is_settled(&self) -> bool {
+        self.state == BatchState::Running
+            && self.cursor == self.batch.runs
+            && self.leases.is_empty()
+            && self.count(ExceptionState::Retry) == 0
+    }
+
+    fn count(&self, state: ExceptionState) -> u64 {
+        self.exceptions.values().filter(|exception| exception.state == state).count() as u64
+    }
+}
+
+impl Content {
+    fn next_fence(&mut self) -> Fence {
+        self.last_fence += 1;
+        Fence(self.last_fence)
+    }
+}
+
+impl Memory {
+    /// An empty store whose time is what `clock` says.
+    pub fn new(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        Self { clock: Arc::new(clock), content: Arc::default() }
+    }
+
+    fn now(&self) -> Duration {
+        (self.clock)()
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().expect("no method panics while it holds the lock")
+    }
+}
+
+#[async_trait]
+impl Source for Memory {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "memory", durable: false, shared: false }
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        Ok(self.content().claim(request, self.now()))
+    }
+
+    async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError> {
+        Ok(self.content().renew(request, self.now()))
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        Ok(self.content().settle(settlement, self.now()))
+    }
+
+    async fn give_back(&self, leases: Vec<Lease>) -> Result<(), StoreError> {
+        self.content().give_back(leases, self.now());
+        Ok(())
+    }
+
+    async fn finalize(&self, batches: Vec<BatchId>) -> Result<Vec<Finalized>, StoreError> {
+        self.content().finalize(batches, self.now())
+    }
+
+    async fn wake(&self) {
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl Migrate for Memory {
+    async fn migrate(&self) -> Result<Vec<&'static str>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        Ok(Schema::Current)
+    }
+
+    fn script(&self) -> String {
+        String::new()
+    }
+}

@@ -1,0 +1,79 @@
+//! New batches, and what people do to them.
+
+use super::{Memory, Row};
+use crate::{
+    Batch, BatchId, BatchState, Class, ExceptionState, Fence, Kind, StoreError, Submit,
+    submit::NewBatch,
+};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+
+#[async_trait]
+impl Submit for Memory {
+    async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError> {
+        batch.check()?;
+        let now = self.now();
+        let mut content = self.content();
+        content.last_batch += 1;
+        let id = BatchId(content.last_batch);
+        content.snapshots.insert(batch.snapshot.hash(), batch.snapshot.clone());
+        let batch = batch.into_batch(id);
+        let row = Row {
+            batch: batch.clone(),
+            state: BatchState::Running,
+            cursor: 0,
+            created: now,
+            finished: None,
+            leases: BTreeMap::new(),
+            exceptions: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            parts: BTreeMap::new(),
+        };
+        content.batches.insert(id, row);
+        Ok(batch)
+    }
+
+    async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {
+        let now = self.now();
+        let mut content = self.content();
+        let row = content.batches.get_mut(&batch).ok_or_else(|| missing("cancel", batch))?;
+        if row.state != BatchState::Running {
+            let message = format!("batch {batch} is {}, not running", row.state.as_str());
+            return Err(StoreError::new(Kind::Refused, Class::Permanent, "cancel", message));
+        }
+        row.state = BatchState::Cancelled;
+        row.finished = Some(now);
+        // The rows stay, for the count of what was never settled; nobody holds them any more.
+        row.leases.values_mut().for_each(|lease| lease.fence = Fence::NOBODY);
+        row.exceptions.values_mut().for_each(|exception| exception.fence = None);
+        Ok(())
+    }
+
+    async fn retry(&self, batch: BatchId) -> Result<u64, StoreError> {
+        let now = self.now();
+        let mut content = self.content();
+        let row = content.batches.get_mut(&batch).ok_or_else(|| missing("retry", batch))?;
+        if row.state == BatchState::Cancelled {
+            let message = format!("batch {batch} was cancelled; submit it again instead");
+            return Err(StoreError::new(Kind::Refused, Class::Permanent, "retry", message));
+        }
+        let count = row.count(ExceptionState::Dead);
+        if count > 0 {
+            row.state = BatchState::Running;
+            row.finished = None;
+        }
+        for exception in row.exceptions.values_mut() {
+            if exception.state == ExceptionState::Dead {
+                exception.state = ExceptionState::Retry;
+                exception.attempts = 0;
+                exception.due = now;
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn missing(operation: &'static str, batch: BatchId) -> StoreError {
+    let message = format!("there is no batch {batch}");
+    StoreError::new(Kind::NotFound, Class::Permanent, operation, message)
+}
