@@ -1,1 +1,54 @@
-fn main() {}
+//! The command line: thin. Parses, reads the environment, calls one command, sets the exit code.
+
+mod app;
+mod args;
+mod bench;
+mod commands;
+mod config;
+mod exit;
+mod out;
+mod panics;
+mod show;
+mod signals;
+mod snapshot;
+mod store;
+mod suggest;
+mod units;
+
+use anyhow::{Context, Result};
+use app::App;
+use args::{Args, Command};
+use clap::Parser;
+use exit::Exit;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    panics::keep_those_of_runs_quiet();
+    exit::code(start(Args::parse()))
+}
+
+fn start(args: Args) -> Result<Exit> {
+    let app = App::new(args.global, &args.command)?;
+    // The engine's loop and the progress display must not wait for each other.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(dispatch(&app, args.command))
+}
+
+async fn dispatch(app: &App, command: Command) -> Result<Exit> {
+    match command {
+        Command::Run(args) => commands::run::run(app, args).await,
+        Command::Submit(args) => commands::submit::run(app, args).await,
+        Command::Worker(args) => commands::worker::run(app, args).await,
+        Command::Batch { command } => commands::batch::run(app, command).await,
+        Command::Workload { command } => commands::workload::run(app, command),
+        Command::Migrate(args) => commands::migrate::run(app, args).await,
+        Command::Bench(args) => {
+            bench::run(args, app.address.url(), app.json).await.map(|()| Exit::Done)
+        }
+        Command::Completions { shell } => commands::completions::run(shell),
+    }
+}

@@ -1,1 +1,31 @@
-//! The loop: room, claim, group, act, settle, finalize.
+//! The loop that everything Tidegate does is one turn of:
+//!
+//! ```text
+//! room → claim → group → act → settle → finalize
+//! ```
+//!
+//! One file per step. [`Worker::run`] is the loop; it knows stores only through
+//! [`Source`](tidegate_core::Source) and code only through
+//! [`Workloads`](tidegate_core::Workloads).
+
+pub mod act;
+mod backoff;
+mod claim;
+mod finalize;
+mod group;
+mod length;
+pub mod options;
+pub mod phases;
+mod renew;
+mod room;
+mod settle;
+mod snapshots;
+pub mod stop;
+mod totals;
+mod worker;
+
+pub use act::{Desk, Hands, Threads};
+pub use options::{Until, WorkerOptions};
+pub use phases::{Limit, PhaseReport};
+pub use stop::Stop;
+pub use worker::{Report, Worker, WorkerError};

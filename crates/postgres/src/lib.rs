@@ -1,1 +1,74 @@
-//! The store for many machines: PostgreSQL.
+//! The store for many machines: PostgreSQL 15 or newer.
+//!
+//! Every call of the hot path is one statement, in `sql/`, sent unnamed in one round trip: nothing
+//! depends on the session, so that a pooler in transaction mode may sit in between (law 15). The
+//! database's clock decides what is expired and what is due (law 12).
+
+mod claim;
+mod decode;
+mod error;
+mod finalize;
+mod inspect;
+mod migrate;
+mod pool;
+mod renew;
+mod settle;
+mod submit;
+
+use async_trait::async_trait;
+use pool::Pool;
+use tidegate_core::{
+    BatchId, Fence, Lease, Source, StoreError,
+    claim::{Claim, ClaimRequest},
+    settle::{Settled, Settlement},
+    source::{Capabilities, Finalized, Renewal},
+};
+
+/// A store in a PostgreSQL database, in its schema `tidegate`.
+pub struct Postgres {
+    pool: Pool,
+}
+
+impl Postgres {
+    /// Connects to `postgres://user:password@host:port/database`. Afterwards the server has answered
+    /// once; the schema may still be missing.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Pool::connect(url).await.map(|pool| Self { pool })
+    }
+
+    /// How many statements were sent so far.
+    pub fn statements(&self) -> u64 {
+        self.pool.statements()
+    }
+}
+
+#[async_trait]
+impl Source for Postgres {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { name: "postgres", durable: true, shared: true }
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        claim::claim(&self.pool, &request).await
+    }
+
+    async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError> {
+        renew::renew(&self.pool, &request).await
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        settle::settle(&self.pool, &settlement).await
+    }
+
+    async fn give_back(&self, leases: Vec<Lease>) -> Result<(), StoreError> {
+        renew::give_back(&self.pool, &leases).await
+    }
+
+    async fn finalize(&self, batches: Vec<BatchId>) -> Result<Vec<Finalized>, StoreError> {
+        finalize::finalize(&self.pool, &batches).await
+    }
+
+    async fn wake(&self) {
+        std::future::pending().await
+    }
+}

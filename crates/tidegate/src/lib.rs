@@ -1,1 +1,40 @@
-//! Tidegate: durable work in batches.
+//! Tidegate moves durable work in batches, from the database where it is recorded to the code that
+//! must act on it, and loses none of it.
+//!
+//! A batch of N runs is one row. A worker leases a range of indexes, acts on it with all its
+//! threads, and settles results, failures and aggregates in one transaction. Implement
+//! [`Workload`], submit a batch with [`submit`], and let a [`Worker`] carry it out:
+//!
+//! ```
+//! use tidegate::*;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = open("memory:", Access::Create).await?;
+//! let workloads = workloads::builtin();
+//! let batch = submit(&*store, &workloads, BatchSpec::new("noop", 10_000)).await?;
+//!
+//! let options = WorkerOptions { until: Until::Idle, ..WorkerOptions::new(worker_id()) };
+//! Worker::new(store.source(), workloads, options).run(Stop::new()).await?;
+//! assert_eq!(store.aggregates(batch.id).await?.runs, 10_000);
+//! # Ok(())
+//! # }
+//! ```
+
+mod open;
+mod submit;
+
+pub use open::{Access, OpenStore, open};
+pub use submit::{BatchSpec, SubmitError, submit};
+
+pub use tidegate_core::*;
+pub use tidegate_engine::{
+    Limit, PhaseReport, Report, Stop, Until, Worker, WorkerError, WorkerOptions,
+};
+pub use tidegate_workloads as workloads;
+
+/// A name for a worker that no other process has.
+pub fn worker_id() -> WorkerId {
+    use std::hash::{BuildHasher, RandomState};
+    let noise = RandomState::new().hash_one(std::process::id());
+    WorkerId(format!("{}-{noise:016x}", std::process::id()))
+}

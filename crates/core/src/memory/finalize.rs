@@ -2,8 +2,7 @@
 
 use super::{Content, Row};
 use crate::{
-    Aggregates, BatchId, BatchState, Class, ExceptionState, Kind, StoreError,
-    settle::AccumulatorId, source::Finalized,
+    Aggregates, BatchId, BatchState, Class, ExceptionState, Kind, StoreError, source::Finalized,
 };
 use std::time::Duration;
 
@@ -26,9 +25,7 @@ impl Content {
 
 impl Row {
     fn finalize(&mut self, now: Duration) -> Result<Finalized, StoreError> {
-        let aggregates = self.aggregates("finalize")?;
-        self.parts.clear();
-        self.parts.insert(AccumulatorId::FINAL, (0, aggregates.encode()));
+        self.aggregates("finalize")?;
         self.finished = Some(now);
         self.state = match self.count(ExceptionState::Dead) {
             0 => BatchState::Completed,

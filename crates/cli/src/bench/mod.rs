@@ -1,0 +1,187 @@
+//! How fast Tidegate is, beside what it replaces: `tidegate bench batch`.
+//!
+//! Everything is measured in one process start and on one store: the same runs in three modes, and
+//! the figures that the project promises. Tables of the bench's own are dropped; the batches stay in
+//! the store, completed or cancelled.
+
+mod baseline;
+mod copy;
+mod meter;
+mod ranges;
+mod report;
+mod scaling;
+
+use anyhow::{Context, bail};
+use baseline::Compute;
+use clap::{Args, Subcommand, ValueEnum};
+use meter::Meter;
+use report::{Mode, Report};
+use std::path::Path;
+use tidegate::{Access, Batch, OpenStore, Workloads};
+
+/// What `tidegate bench` is told.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Measures batches: run by run, row by row, and by ranges
+    Batch(BatchArgs),
+}
+
+#[derive(Args, Debug)]
+struct BatchArgs {
+    /// Runs of the mode `ranges`; the slow modes take fewer
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Threads, or concurrent connections, of each mode
+    #[arg(long, default_value_t = 2, value_parser = at_least_one)]
+    threads: usize,
+    /// What the runs compute
+    #[arg(long, default_value = "noop")]
+    workload: String,
+    /// How often `ranges` and `copy` are measured; the median counts
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    repeat: usize,
+    /// Measures only these
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Measurement>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "must be 1 or more".to_owned())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measurement {
+    /// Load, claim, delete, insert and update for each run
+    PerRun,
+    /// Row claims of 20, flushes of 100
+    Rows,
+    /// Tidegate
+    Ranges,
+    /// Submitting ten million runs
+    Submit,
+    /// COPY of the same pages, on PostgreSQL
+    Copy,
+    /// A million runs in a new SQLite file
+    Embedded,
+    /// One worker process beside several, on PostgreSQL
+    Scaling,
+}
+
+/// Measures and prints.
+pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result<()> {
+    let What::Batch(args) = args.what;
+    if store_url.starts_with("memory:") {
+        bail!("a bench needs a durable store: use sqlite:FILE or postgres://USER@HOST/DATABASE");
+    }
+    let report = Bench::open(args, store_url).await?.measure().await?;
+    if json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{report}");
+    }
+    Ok(())
+}
+
+struct Bench<'a> {
+    args: BatchArgs,
+    url: &'a str,
+    store: OpenStore,
+    workloads: Workloads,
+    meter: Meter,
+    report: Report,
+}
+
+impl<'a> Bench<'a> {
+    async fn open(args: BatchArgs, url: &'a str) -> anyhow::Result<Self> {
+        let store = tidegate::open(url, Access::Create).await?;
+        let meter = Meter::open(url).await?;
+        let report = Report::new(store.capabilities().name, args.threads, meter.server().cloned());
+        Ok(Self { args, url, store, workloads: tidegate::workloads::builtin(), meter, report })
+    }
+
+    fn wants(&self, measurement: Measurement) -> bool {
+        self.args.only.is_empty() || self.args.only.contains(&measurement)
+    }
+
+    async fn measure(mut self) -> anyhow::Result<Report> {
+        self.measure_baselines().await?;
+        if self.wants(Measurement::Ranges) || self.wants(Measurement::Copy) {
+            let batch = self.measure_ranges().await?;
+            if self.wants(Measurement::Copy) && self.meter.server().is_some() {
+                note("copy");
+                let copied = copy::measure(&self.store, &self.meter, &batch, self.args.repeat);
+                self.report.copy = Some(copied.await?);
+            }
+        }
+        if self.wants(Measurement::Submit) {
+            note("submit");
+            self.report.submit_ms = Some(ranges::submit(&self.store, &self.workloads).await?);
+        }
+        if self.wants(Measurement::Embedded) {
+            note("embedded");
+            let mode = ranges::embedded(&self.workloads, self.args.threads).await?;
+            self.report.embedded = Some(mode);
+        }
+        if self.wants(Measurement::Scaling) && self.meter.server().is_some() {
+            self.report.scaling = scaling::measure(self.url, &self.store, &self.meter).await?;
+        }
+        self.report.judge();
+        Ok(self.report)
+    }
+
+    async fn measure_baselines(&mut self) -> anyhow::Result<()> {
+        let compute = Compute::new(&self.workloads, &self.args.workload)?;
+        let threads = self.args.threads;
+        let mut modes: Vec<Mode> = Vec::new();
+        for (measurement, kind) in [
+            (Measurement::PerRun, baseline::Kind::PerRun),
+            (Measurement::Rows, baseline::Kind::Rows),
+        ] {
+            if self.wants(measurement) {
+                note(kind.name());
+                modes.push(baseline::measure(kind, &self.meter, &compute, threads).await?);
+            }
+        }
+        self.report.modes.extend(modes);
+        Ok(())
+    }
+
+    async fn measure_ranges(&mut self) -> anyhow::Result<Batch> {
+        note("ranges");
+        let mut measured = Vec::new();
+        for _ in 0..self.args.repeat {
+            let job = ranges::Job {
+                store: &self.store,
+                workloads: &self.workloads,
+                workload: &self.args.workload,
+                runs: self.args.runs,
+                threads: self.args.threads,
+            };
+            measured.push(job.measure(&self.meter).await?);
+        }
+        let (mode, batch) = report::median_by(measured, |(mode, _)| mode.seconds)
+            .context("nothing was measured")?;
+        self.report.modes.push(mode);
+        Ok(batch)
+    }
+}
+
+/// Says on stderr what is being measured: some of it takes a while.
+fn note(what: &str) {
+    eprintln!("measuring {what} …");
+}
+
+/// A directory for files of the bench, on the file system that the user works on: the one for
+/// temporary files is often kept in memory, where a commit costs nothing.
+fn scratch() -> anyhow::Result<tempfile::TempDir> {
+    tempfile::Builder::new()
+        .prefix(".tidegate-bench-")
+        .tempdir_in(Path::new("."))
+        .context("cannot make a directory here for the files of the bench; run it elsewhere")
+}

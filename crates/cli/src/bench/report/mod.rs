@@ -1,0 +1,125 @@
+//! What was measured, and what became of the promises.
+
+mod table;
+mod verdict;
+
+use super::meter::Server;
+use serde::Serialize;
+use std::time::Duration;
+use tidegate::PhaseReport;
+pub use verdict::Verdict;
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub store: &'static str,
+    pub threads: usize,
+    pub server: Option<Server>,
+    pub modes: Vec<Mode>,
+    pub submit_ms: Option<f64>,
+    pub copy: Option<Copied>,
+    pub embedded: Option<Mode>,
+    pub scaling: Vec<Scaled>,
+    pub verdicts: Vec<Verdict>,
+}
+
+/// One way to carry out runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Mode {
+    pub name: &'static str,
+    pub runs: u64,
+    pub seconds: f64,
+    pub runs_per_second: f64,
+    /// Without the begin and the end of transactions.
+    pub statements: u64,
+    pub statements_per_run: f64,
+    /// Those that write.
+    pub transactions: Option<u64>,
+    pub wal_bytes_per_run: Option<f64>,
+    /// For adding the rows before the clock starts, where there are any.
+    pub enqueue_seconds: Option<f64>,
+    pub phases: Option<PhaseReport>,
+}
+
+impl Mode {
+    /// … with these statements and transactions.
+    pub fn doing(mut self, statements: u64, transactions: Option<u64>) -> Self {
+        self.statements = statements;
+        self.statements_per_run = statements as f64 / self.runs as f64;
+        self.transactions = transactions;
+        self
+    }
+
+    /// … on rows that took this long to add.
+    pub fn after_enqueuing(mut self, time: Duration) -> Self {
+        self.enqueue_seconds = Some(time.as_secs_f64());
+        self
+    }
+
+    /// … with its time spent like this.
+    pub fn in_phases(mut self, phases: PhaseReport) -> Self {
+        self.phases = Some(phases);
+        self
+    }
+}
+
+/// COPY of the pages of the mode `ranges`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Copied {
+    pub pages: usize,
+    pub bytes: usize,
+    /// One COPY and one commit for each page.
+    pub runs_per_second_by_page: f64,
+    /// One COPY and one commit for all.
+    pub runs_per_second_at_once: f64,
+}
+
+/// One worker process beside several.
+#[derive(Clone, Debug, Serialize)]
+pub struct Scaled {
+    pub workload: &'static str,
+    pub run_ms: f64,
+    pub processes: usize,
+    pub seconds_one: f64,
+    pub seconds_many: f64,
+    pub ratio: f64,
+    #[serde(skip)]
+    pub target: f64,
+}
+
+impl Report {
+    pub fn new(store: &'static str, threads: usize, server: Option<Server>) -> Self {
+        Self {
+            store,
+            threads,
+            server,
+            modes: Vec::new(),
+            submit_ms: None,
+            copy: None,
+            embedded: None,
+            scaling: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    fn mode(&self, name: &str) -> Option<&Mode> {
+        self.modes.iter().find(|mode| mode.name == name)
+    }
+
+    /// How many times faster than another mode Tidegate is.
+    fn ranges_over(&self, name: &str) -> Option<f64> {
+        Some(self.mode("ranges")?.runs_per_second / self.mode(name)?.runs_per_second)
+    }
+
+    /// Compares what was measured with what is promised.
+    pub fn judge(&mut self) {
+        self.verdicts = verdict::all(self);
+    }
+}
+
+/// The middle one; of an even number, the lower of the two.
+pub fn median_by<T>(mut items: Vec<T>, key: impl Fn(&T) -> f64) -> Option<T> {
+    items.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    let middle = items.len().checked_sub(1)? / 2;
+    Some(items.swap_remove(middle))
+}

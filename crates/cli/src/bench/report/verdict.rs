@@ -1,0 +1,99 @@
+//! The promised figures, each with what was measured.
+
+use super::{Mode, Report};
+use serde::Serialize;
+
+/// One promise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    pub figure: String,
+    pub measured: f64,
+    pub target: f64,
+    /// Whether the target is the least or the most that is allowed.
+    pub bound: Bound,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    AtLeast,
+    AtMost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    Missed,
+    /// Measured on a server whose commits are not durable: says nothing.
+    Void,
+}
+
+/// Collects verdicts on what was measured, and passes over what was not.
+struct Judge {
+    void: bool,
+    verdicts: Vec<Verdict>,
+}
+
+impl Judge {
+    fn check(&mut self, figure: &str, measured: Option<f64>, bound: Bound, target: f64) {
+        let Some(measured) = measured else { return };
+        let outcome = match bound {
+            _ if self.void => Outcome::Void,
+            Bound::AtLeast if measured >= target => Outcome::Ok,
+            Bound::AtMost if measured <= target => Outcome::Ok,
+            _ => Outcome::Missed,
+        };
+        let figure = figure.to_owned();
+        self.verdicts.push(Verdict { figure, measured, target, bound, outcome });
+    }
+}
+
+/// A verdict on every promise that was measured.
+pub fn all(report: &Report) -> Vec<Verdict> {
+    let void = report.server.as_ref().is_some_and(|server| !server.durable());
+    let mut judge = Judge { void, verdicts: Vec::new() };
+    if report.server.is_some() {
+        on_server(report, &mut judge);
+    }
+    let ranges = report.mode("ranges");
+    let statements = ranges.map(|mode| mode.statements_per_run);
+    judge.check("statements per run", statements, Bound::AtMost, 0.005);
+    judge.check("submit 10,000,000 runs, ms", report.submit_ms, Bound::AtMost, 50.0);
+    judge.void = false; // a file of the bench's own, always durable
+    let embedded = report.embedded.as_ref().map(|mode| mode.runs_per_second);
+    judge.check("embedded, runs per second", embedded, Bound::AtLeast, 300_000.0);
+    judge.verdicts
+}
+
+fn on_server(report: &Report, judge: &mut Judge) {
+    use Bound::{AtLeast, AtMost};
+    let ranges = report.mode("ranges");
+    judge.check("ranges / per-run", report.ranges_over("per-run"), AtLeast, 100.0);
+    judge.check("ranges / rows", report.ranges_over("rows"), AtLeast, 10.0);
+    let wal = ranges.and_then(|mode| mode.wal_bytes_per_run);
+    judge.check("WAL bytes per run", wal, AtMost, 30.0);
+
+    let over = |copied: f64| ranges.map(|mode| mode.runs_per_second / copied);
+    if let Some(copy) = &report.copy {
+        let settling = ranges.and_then(settle_rate).map(|rate| rate / copy.runs_per_second_by_page);
+        let (by_page, at_once) = (copy.runs_per_second_by_page, copy.runs_per_second_at_once);
+        judge.check("ranges / COPY by page", over(by_page), AtLeast, 0.5);
+        judge.check("ranges / COPY at once", over(at_once), AtLeast, 0.5);
+        judge.check("settling alone / COPY by page", settling, AtLeast, 0.5);
+    }
+    for scaled in &report.scaling {
+        let figure = format!(
+            "{} processes / one, {} {} ms",
+            scaled.processes, scaled.workload, scaled.run_ms
+        );
+        judge.check(&figure, Some(scaled.ratio), AtLeast, scaled.target);
+    }
+}
+
+/// Runs per second of time inside settling: the store's part, without the workload's.
+fn settle_rate(mode: &Mode) -> Option<f64> {
+    let phases = mode.phases.as_ref()?;
+    Some(phases.settled_runs as f64 / (phases.settle_ms / 1e3))
+}

@@ -1,0 +1,52 @@
+//! `tidegate batch list`
+
+use crate::{
+    app::App,
+    exit::Exit,
+    out,
+    show::{
+        number::{count, percent, span},
+        status,
+        table::table,
+    },
+};
+use anyhow::Result;
+use tidegate::{
+    BatchState, Inspect, OpenStore,
+    inspect::{BatchQuery, BatchStatus},
+};
+
+/// Lists batches, newest first.
+pub async fn run(
+    app: &App,
+    store: &OpenStore,
+    state: Option<BatchState>,
+    limit: usize,
+) -> Result<Exit> {
+    let batches = store.batches(BatchQuery { state, ..BatchQuery::newest(limit) }).await?;
+    if app.json {
+        out::json(&batches)?;
+    } else if batches.is_empty() {
+        app.say("no batches");
+    } else {
+        let headings =
+            ["batch", "workload", "state", "runs", "done", "dead", "retrying", "took", "age"];
+        out::data(&table(headings, 3, batches.iter().map(row).collect()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn row(status: &BatchStatus) -> [String; 9] {
+    let (batch, progress) = (&status.batch, &status.progress);
+    [
+        batch.id.to_string(),
+        batch.workload.clone(),
+        status::state(status.state).to_owned(),
+        count(batch.runs),
+        percent(progress.completed + progress.dead, batch.runs),
+        count(progress.dead),
+        count(progress.retrying),
+        status::took(status).map(span).unwrap_or_default(),
+        status::ago(status.created_ms),
+    ]
+}

@@ -1,0 +1,38 @@
+//! `tidegate batch cancel` and `tidegate batch retry`
+
+use crate::{app::App, exit::Exit, out, show::{number, status}, store};
+use anyhow::Result;
+use serde_json::json;
+use tidegate::{BatchId, OpenStore, Submit};
+
+/// Stops a batch for good.
+pub async fn cancel(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
+    store.cancel(id).await?;
+    let status = store::status(store, id).await?;
+    if app.json {
+        out::json(&json!({ "batch": id, "state": status.state, "progress": status.progress }))?;
+    }
+    let progress = status::progress(&status.progress, status.batch.runs);
+    app.say(&format!("cancelled batch {id}: {progress}"));
+    Ok(Exit::Done)
+}
+
+/// Makes dead runs due again.
+pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
+    let count = store.retry(id).await?;
+    if app.json {
+        out::json(&json!({ "batch": id, "retried": count }))?;
+    }
+    let flag = app.address.flag();
+    app.say(&match count {
+        0 => format!("batch {id} has no dead runs"),
+        _ => format!(
+            "{} of batch {id} due again; work on them with `tidegate worker --until-idle{flag}`",
+            match count {
+                1 => "1 dead run is".to_owned(),
+                _ => format!("{} dead runs are", number::count(count)),
+            }
+        ),
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,37 @@
+//! `tidegate submit`: a batch for workers elsewhere.
+
+use super::spec;
+use crate::{app::App, args::BatchFlags, exit::Exit, out, show::number, store};
+use anyhow::Result;
+use serde_json::json;
+use tidegate::{Access, Submit};
+
+/// Submits a batch and prints its id.
+pub async fn run(app: &App, flags: BatchFlags) -> Result<Exit> {
+    let workloads = spec::registry(&flags.exec)?;
+    let batch = spec::check(app, &flags, &workloads)?;
+    let store = app.address.open(Access::Create).await?;
+    let batch = store.submit(batch).await?;
+    if app.json {
+        out::json(&json!({
+            "batch": batch.id,
+            "workload": batch.workload,
+            "snapshot": batch.snapshot,
+            "seed": batch.seed,
+            "runs": batch.runs,
+            "keep": batch.keep,
+            "state": "running",
+            "store": store::kind(&store),
+        }))?;
+    } else {
+        out::data(&format!("{}\n", batch.id))?;
+    }
+    app.say(&format!(
+        "submitted batch {}: {} of {}; work on it with `tidegate worker{}`",
+        batch.id,
+        number::runs(batch.runs),
+        batch.workload,
+        app.address.flag()
+    ));
+    Ok(Exit::Done)
+}

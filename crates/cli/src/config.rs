@@ -1,0 +1,99 @@
+//! `tidegate.toml`: what flags and the environment leave open.
+
+use crate::{
+    snapshot::toml_problem,
+    suggest::did_you_mean,
+    units::{Span, Timeout},
+};
+use anyhow::{Context, Result, anyhow, bail};
+use serde::Deserialize;
+use std::{fs, io::ErrorKind, path::Path};
+use tidegate::Keep;
+
+/// Read from the current directory unless another file is named.
+const FILE: &str = "tidegate.toml";
+
+/// The settings of a file, each as its flag has it.
+#[derive(Debug, Default, Deserialize)]
+pub struct Config {
+    pub store: Option<String>,
+    pub keep: Option<Keep>,
+    pub timeout: Option<Timeout>,
+    pub max_attempts: Option<u32>,
+    pub threads: Option<u32>,
+    pub range_length: Option<u64>,
+    pub flush_runs: Option<u64>,
+    pub flush_after: Option<Span>,
+    pub lease: Option<Span>,
+    pub grace: Option<Span>,
+}
+
+const KEYS: [&str; 10] = [
+    "store",
+    "keep",
+    "timeout",
+    "max_attempts",
+    "threads",
+    "range_length",
+    "flush_runs",
+    "flush_after",
+    "lease",
+    "grace",
+];
+
+/// Reads the file named, or the one in the current directory if there is one.
+pub fn read(named: Option<&Path>) -> Result<Config> {
+    let path = named.unwrap_or(Path::new(FILE));
+    match fs::read_to_string(path) {
+        Ok(text) => parse(&text).with_context(|| format!("cannot use `{}`", path.display())),
+        Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => {
+            Ok(Config::default())
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    }
+}
+
+fn parse(text: &str) -> Result<Config> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
+    if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        bail!("`{key}` is no setting{}", did_you_mean(key, KEYS));
+    }
+    let config: Config = serde_path_to_error::deserialize(toml::Value::Table(table))
+        .map_err(|error| anyhow!("`{}`: {}", error.path(), error.inner().message()))?;
+    let counts = [config.threads.map(u64::from), config.range_length, config.flush_runs];
+    if counts.contains(&Some(0)) {
+        bail!("threads, range_length and flush_runs must be above 0");
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str, expect: &str) {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let config = parse(
+            "store = 'memory:'\nkeep = 'sample:5'\ntimeout = 'none'\nmax_attempts = 2\n\
+             threads = 3\nrange_length = 1_000\nflush_runs = 7\nflush_after = '10ms'\n\
+             lease = '5s'\ngrace = '1m'",
+        )
+        .unwrap();
+        let printed = format!("{config:?}");
+        assert!(KEYS.iter().all(|key| printed.contains(&format!("{key}: Some("))), "{printed}");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        refused("thread = 2", "`thread` is no setting; did you mean `threads`?");
+        refused("threads = 'two'", "`threads`: invalid type: string \"two\", expected u32");
+        refused("lease = '30'", "`lease`: `30` is no time");
+        refused("threads = 0", "above 0");
+        refused("threads", "line 1 column 8");
+    }
+}

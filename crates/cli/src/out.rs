@@ -1,0 +1,82 @@
+//! Data goes to stdout, everything else to stderr.
+
+use indicatif::MultiProgress;
+use serde::Serialize;
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::LazyLock,
+};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// All that is drawn on the terminal. Whoever writes a line to stderr makes it step aside.
+pub static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
+/// Writes data.
+pub fn data(text: &str) -> io::Result<()> {
+    BARS.suspend(|| {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    })
+}
+
+/// Writes one object of JSON as one line.
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    data(&format!("{}\n", serde_json::to_string(value)?))
+}
+
+/// Writes a line for people. That nobody reads stderr keeps no work from being done.
+pub fn note(line: &str) {
+    BARS.suspend(|| {
+        let _ = writeln!(io::stderr(), "{line}");
+    });
+}
+
+/// The columns of the terminal, or of a page if there is none.
+pub fn width() -> usize {
+    const PAGE: usize = 100;
+    let columns = console::Term::stdout().size_checked().map_or(PAGE, |(_, columns)| columns.into());
+    columns.clamp(40, 160)
+}
+
+/// Whether people look at stderr as it is written.
+pub fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Red and bold on a terminal, unless `NO_COLOR` is set.
+pub fn alarm(text: &str) -> String {
+    console::style(text).for_stderr().red().bold().to_string()
+}
+
+/// Bold on a terminal, unless `NO_COLOR` is set.
+pub fn strong(text: &str) -> String {
+    console::style(text).bold().to_string()
+}
+
+/// Dim on a terminal, unless `NO_COLOR` is set.
+pub fn faint(text: &str) -> String {
+    console::style(text).dim().to_string()
+}
+
+/// Where the log goes: stderr, beside the bars.
+#[derive(Clone, Copy)]
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        BARS.suspend(|| io::stderr().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        *self
+    }
+}

@@ -1,0 +1,106 @@
+//! Failed runs, grouped by their reason.
+
+use super::number::{count, runs};
+use anyhow::Result;
+use serde::Serialize;
+use tidegate::{
+    BatchId, Exception, ExceptionState, Inspect, OpenStore, inspect::ExceptionQuery,
+    limits::MAX_LISTED,
+};
+
+/// More groups than this are summed up.
+const MOST_GROUPS: usize = 8;
+/// Indexes shown for each group.
+const EXAMPLES: usize = 3;
+/// More exceptions than this are not read: grouping needs no more to show what goes wrong.
+const MOST_READ: usize = 10 * MAX_LISTED;
+
+/// Runs that failed for the same reason.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Failures {
+    /// Whether they are tried again.
+    pub state: ExceptionState,
+    /// The first line of why their last attempt failed.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub indexes: Vec<u64>,
+}
+
+/// Reads the exceptions of a batch and groups them, the largest group first.
+pub async fn read(
+    store: &OpenStore,
+    batch: BatchId,
+    state: Option<ExceptionState>,
+) -> Result<Vec<Failures>> {
+    let mut groups = Vec::new();
+    let mut query = ExceptionQuery { batch, state, from: 0, limit: MAX_LISTED };
+    for _ in 0..MOST_READ / MAX_LISTED {
+        let exceptions = store.exceptions(query.clone()).await?;
+        let Some(last) = exceptions.last() else { break };
+        query.from = last.index + 1;
+        exceptions.into_iter().for_each(|exception| add(&mut groups, exception));
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    Ok(groups)
+}
+
+fn add(groups: &mut Vec<Failures>, exception: Exception) {
+    let reason = exception.reason.lines().next().unwrap_or_default();
+    let found = groups.iter_mut().find(|g| g.state == exception.state && g.reason == reason);
+    match found {
+        Some(group) => {
+            group.count += 1;
+            if group.indexes.len() < EXAMPLES {
+                group.indexes.push(exception.index);
+            }
+        }
+        // Reasons that are all different need not be told apart for ever.
+        None if groups.len() >= MAX_LISTED => {}
+        None => groups.push(Failures {
+            state: exception.state,
+            reason: reason.to_owned(),
+            count: 1,
+            indexes: vec![exception.index],
+        }),
+    }
+}
+
+/// One line per group.
+pub fn text(batch: BatchId, groups: &[Failures]) -> String {
+    let mut text = String::new();
+    for group in groups.iter().take(MOST_GROUPS) {
+        let examples: Vec<_> = group.indexes.iter().map(|i| format!("{batch}#{i}")).collect();
+        let more = if group.count > EXAMPLES as u64 { ", …" } else { "" };
+        text += &format!(
+            "  {} {}: {} ({}{more})\n",
+            count(group.count),
+            group.state.as_str(),
+            group.reason,
+            examples.join(", ")
+        );
+    }
+    let rest: u64 = groups.iter().skip(MOST_GROUPS).map(|group| group.count).sum();
+    if rest > 0 {
+        text += &format!("  … and {} for other reasons\n", runs(rest));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_reasons_are_one_line() {
+        let mut groups = Vec::new();
+        for index in 0..5 {
+            let reason = format!("no luck\nat step {index}");
+            let state = ExceptionState::Dead;
+            let batch = BatchId(7);
+            add(&mut groups, Exception { batch, index, attempts: 1, state, reason });
+        }
+        assert_eq!(text(BatchId(7), &groups), "  5 dead: no luck (7#0, 7#1, 7#2, …)\n");
+    }
+}

@@ -1,0 +1,100 @@
+//! Numbers as people read them.
+
+use std::time::Duration;
+
+/// `1234567` as `1,234,567`.
+pub fn count(number: u64) -> String {
+    group(&number.to_string())
+}
+
+/// Four digits that matter: `0.1235`, `12.35`, `1,234.6`, `1.235e-7`.
+pub fn figure(number: f64) -> String {
+    let size = number.abs();
+    if size == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-4..1e15).contains(&size) {
+        return format!("{number:.3e}");
+    }
+    let decimals = match number.fract() == 0.0 {
+        true => 0,
+        false => (3 - size.log10().floor() as i32).clamp(1, 7) as usize,
+    };
+    group(&format!("{number:.decimals$}"))
+}
+
+/// A share of a whole, in percent.
+pub fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+/// Things per second.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        slow if slow < 10.0 => format!("{slow:.1}/s"),
+        fast => format!("{}/s", count(fast.round() as u64)),
+    }
+}
+
+/// `350 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 days`.
+pub fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..172_800 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// `1 run`, `2 runs`.
+pub fn runs(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "run" } else { "runs" })
+}
+
+fn group(digits: &str) -> String {
+    let start = digits.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+    let end = digits.find('.').unwrap_or(digits.len());
+    let mut grouped = digits[..start].to_owned();
+    for (at, digit) in digits[start..end].char_indices() {
+        if at > 0 && (end - start - at) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + &digits[end..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn figures_have_four_digits() {
+        for (number, text) in [
+            (0.0, "0"),
+            (3.0, "3"),
+            (-1_234.0, "-1,234"),
+            (0.123_456, "0.1235"),
+            (12.345_6, "12.35"),
+            (-1_234.56, "-1,234.6"),
+            (1.234_5e-7, "1.234e-7"),
+            (2.5e20, "2.500e20"),
+        ] {
+            assert_eq!(figure(number), text);
+        }
+    }
+
+    #[test]
+    fn times_have_the_unit_that_fits() {
+        let texts = [350, 4_200, 200_000, 7_500_000, 260_000_000]
+            .map(|millis| span(Duration::from_millis(millis)));
+        assert_eq!(texts, ["350 ms", "4.2 s", "3 min 20 s", "2 h 5 min", "3 days"]);
+    }
+}

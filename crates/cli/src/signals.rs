@@ -1,0 +1,50 @@
+//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends at once.
+
+use crate::out;
+use anyhow::{Context, Result};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering::SeqCst},
+};
+use tidegate::Stop;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Listens for signals and passes them on.
+#[derive(Clone)]
+pub struct Signals {
+    /// Asked for by the first signal.
+    pub stop: Stop,
+    code: Arc<AtomicU8>,
+}
+
+impl Signals {
+    /// From now on signals no longer end the process by themselves.
+    pub fn listen() -> Result<Self> {
+        let handler = |kind| signal(kind).context("cannot listen for signals");
+        let interrupts = handler(SignalKind::interrupt())?;
+        let terminations = handler(SignalKind::terminate())?;
+        let signals = Self { stop: Stop::new(), code: Arc::default() };
+        tokio::spawn(signals.clone().pass_on(interrupts, terminations));
+        Ok(signals)
+    }
+
+    /// The exit code that the signal asks for, if there was one.
+    pub fn code(&self) -> Option<u8> {
+        Some(self.code.load(SeqCst)).filter(|code| *code != 0)
+    }
+
+    async fn pass_on(self, mut interrupts: Signal, mut terminations: Signal) {
+        loop {
+            let code = tokio::select! {
+                _ = interrupts.recv() => 128 + 2,
+                _ = terminations.recv() => 128 + 15,
+            };
+            if self.stop.is_stopped() {
+                std::process::exit(code.into());
+            }
+            self.code.store(code, SeqCst);
+            out::note("stopping: runs in progress are finished and settled; again to end at once");
+            self.stop.stop();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Which store, and how to open it.
+
+use crate::suggest::did_you_mean;
+use anyhow::{Result, bail};
+use std::{ops::Deref, path::Path};
+use tidegate::{
+    Access, Batch, BatchId, OpenStore, Source, Store,
+    inspect::{BatchQuery, BatchStatus},
+};
+
+/// Needs no server and no set-up.
+const DEFAULT: &str = "sqlite:tidegate.db";
+const SCHEMES: [&str; 4] = ["memory", "sqlite", "postgres", "postgresql"];
+
+/// The address of a store.
+#[derive(Debug)]
+pub struct Address(String);
+
+impl Address {
+    /// The one that was asked for, or the default. Refuses what leads to no kind of store.
+    pub fn new(url: Option<String>) -> Result<Self> {
+        let url = url.unwrap_or_else(|| DEFAULT.to_owned());
+        let scheme = url.split(':').next().unwrap_or_default();
+        if !url.contains(':') {
+            bail!("`{url}` is no store: write sqlite:{url} for a file, or postgres://…");
+        }
+        // Only the scheme is repeated: the rest may hold a password.
+        if !SCHEMES.contains(&scheme) {
+            bail!(
+                "`{scheme}:` is no kind of store{} (memory:, sqlite:FILE, postgres://…)",
+                did_you_mean(scheme, SCHEMES)
+            );
+        }
+        Ok(Self(url))
+    }
+
+    /// As it was given, password and all: not for people.
+    pub fn url(&self) -> &str {
+        &self.0
+    }
+
+    /// Opens the store for a command that submits and works in one process.
+    pub async fn open_here(&self) -> Result<OpenStore> {
+        Ok(tidegate::open(&self.0, Access::Create).await?)
+    }
+
+    /// Opens the store for a command that shares it with other processes.
+    pub async fn open(&self, access: Access) -> Result<OpenStore> {
+        if self.0.starts_with("memory:") {
+            bail!(
+                "a memory: store ends with its process and only `tidegate run` can use it: \
+                 name another one with --store"
+            );
+        }
+        Ok(tidegate::open(&self.0, access).await?)
+    }
+
+    /// The file of an embedded store.
+    pub fn file(&self) -> Option<&Path> {
+        let path = self.0.strip_prefix("sqlite:")?;
+        Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+    }
+
+    /// The flag that leads another process here: none for the default, and without a password.
+    pub fn flag(&self) -> String {
+        if self.0 == DEFAULT {
+            return String::new();
+        }
+        let shown = without_password(&self.0);
+        let quoted = shlex::try_quote(&shown).map_or_else(|_| shown.clone(), Into::into);
+        format!(" --store {quoted}")
+    }
+}
+
+fn without_password(url: &str) -> String {
+    let hidden = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (user, host) = rest.rsplit_once('@')?;
+        let (user, _) = user.split_once(':')?;
+        Some(format!("{scheme}://{user}@{host}"))
+    };
+    hidden().unwrap_or_else(|| url.to_owned())
+}
+
+/// One batch and where it stands; an unknown one is an error.
+pub async fn status(store: &OpenStore, id: BatchId) -> Result<BatchStatus> {
+    let found = store.batches(BatchQuery::one(id)).await?;
+    match found.into_iter().next() {
+        Some(status) => Ok(status),
+        None => bail!("there is no batch {id} in this store; see `tidegate batch list`"),
+    }
+}
+
+/// The store's kind, for people and for JSON.
+pub fn kind(store: &OpenStore) -> &'static str {
+    store.capabilities().name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        Address::new(Some(url.to_owned())).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_typo_is_named_without_the_password() {
+        let error = refused("postgre://tide:secret@db/tide");
+        assert!(error.contains("`postgre:`") && error.contains("did you mean `postgres`?"));
+        assert!(!error.contains("secret"));
+        assert!(refused("batches.db").contains("sqlite:batches.db"));
+    }
+
+    #[test]
+    fn hints_show_no_password() {
+        let flag = |url: &str| Address::new(Some(url.to_owned())).unwrap().flag();
+        assert_eq!(flag("postgres://tide:a@b:c@db/tide"), " --store postgres://tide@db/tide");
+        assert_eq!(flag("sqlite:my runs.db"), " --store 'sqlite:my runs.db'");
+        assert_eq!(flag(DEFAULT), "");
+    }
+}

@@ -1,0 +1,247 @@
+//! A group while it is acted on: what is finished and waits to be settled.
+
+use super::one::{Acted, failed};
+use crate::group::Group;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+use tidegate_core::{
+    Aggregates, BatchId, Fence, Items, Lease, Page, Range, RetryItem, RunError, Verdict,
+    limits::MAX_PAGE_BYTES,
+    page::PageBuilder,
+    settle::{Failed, Progress},
+};
+use tokio::time::Instant;
+
+/// A group on the desk. Runs are acted on in order, so that what is finished is always the first
+/// part of what is left, and one number says how far it got.
+pub struct Acting {
+    group: Group,
+    /// The buffer is full at this many runs: more wait until some are collected.
+    full_at: u64,
+    state: Mutex<State>,
+    collected: Condvar,
+}
+
+struct State {
+    /// Who may record. Raised when a hung run is taken over, so that its thread, should it come back,
+    /// changes nothing.
+    turn: u32,
+    /// The item that is being acted on, or is next.
+    position: u64,
+    /// The first item not yet collected.
+    collected_to: u64,
+    since: Option<Instant>,
+    buffer: Buffer,
+    halted: bool,
+}
+
+#[derive(Default)]
+struct Buffer {
+    page: PageBuilder,
+    aggregates: Aggregates,
+    failed: Vec<Failed>,
+    busy: Duration,
+    oldest: Option<Instant>,
+}
+
+/// Finished runs of one lease, moved out to be settled.
+pub struct Outcome {
+    /// The lease's batch.
+    pub batch: BatchId,
+    /// The lease's fence.
+    pub fence: Fence,
+    /// Which runs.
+    pub progress: Progress,
+    /// Their results.
+    pub page: Option<Page>,
+    /// Their aggregates.
+    pub aggregates: Aggregates,
+    /// The failed ones.
+    pub failed: Vec<Failed>,
+    /// How long they took in all.
+    pub busy: Duration,
+    /// Whether they are the last of their lease.
+    pub finished: bool,
+}
+
+/// What to do after a run was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Begin the next one.
+    Go {
+        /// How many finished runs wait to be settled.
+        waiting: u64,
+    },
+    /// Wait until the buffer is collected, then begin the next one.
+    Wait,
+    /// Nothing is left to do here.
+    End,
+    /// The run was taken over meanwhile: these hands are not needed any more.
+    Superseded,
+}
+
+impl Acting {
+    /// Lays a group out. Its buffer holds fewer than twice `flush_runs` runs.
+    pub fn new(group: Group, flush_runs: u64) -> Self {
+        let state = State {
+            turn: 0,
+            position: 0,
+            collected_to: 0,
+            since: None,
+            buffer: Buffer::default(),
+            halted: false,
+        };
+        let full_at = (2 * flush_runs).saturating_sub(1).max(1);
+        Self { group, full_at, state: Mutex::new(state), collected: Condvar::new() }
+    }
+
+    /// The group.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn len(&self) -> u64 {
+        self.group.lease.items.len()
+    }
+
+    /// The next run, if there is one to begin, and the turn to record it with.
+    pub fn begin(&self, now: Instant) -> Option<(RetryItem, u32)> {
+        let mut state = self.state();
+        if state.halted || state.position == self.len() || state.since.is_some() {
+            return None;
+        }
+        state.since = Some(now);
+        Some((self.group.lease.items.nth(state.position), state.turn))
+    }
+
+    /// Records the run that was begun in `turn`.
+    pub fn record(&self, turn: u32, acted: Acted, result: &[u8], now: Instant) -> Next {
+        let mut state = self.state();
+        if state.turn != turn {
+            return Next::Superseded;
+        }
+        self.conclude(&mut state, acted, result, now);
+        if state.halted || state.position == self.len() {
+            Next::End
+        } else if self.is_full(&state) {
+            Next::Wait
+        } else {
+            Next::Go { waiting: state.position - state.collected_to }
+        }
+    }
+
+    fn conclude(&self, state: &mut State, acted: Acted, result: &[u8], now: Instant) {
+        let item = self.group.lease.items.nth(state.position);
+        let (verdict, emitted) = match acted.emitted {
+            Ok(emitted) => (Verdict::Done, Some(emitted)),
+            Err(error) => (failed(&self.group, item, error), None),
+        };
+        let buffer = &mut state.buffer;
+        match verdict {
+            Verdict::Done => {
+                buffer.aggregates.add(item.index, result, emitted.unwrap_or_default());
+                if self.group.batch.keep.keeps(item.index, self.group.batch.runs) {
+                    buffer.page.push(item.index, result);
+                }
+            }
+            Verdict::Retry { attempts, reason, delay } => {
+                let delay = Some(delay);
+                buffer.failed.push(Failed { index: item.index, attempts, reason, delay });
+            }
+            Verdict::Dead { attempts, reason } => {
+                buffer.failed.push(Failed { index: item.index, attempts, reason, delay: None });
+            }
+        }
+        buffer.busy += state.since.take().map_or(Duration::ZERO, |since| now - since);
+        buffer.oldest.get_or_insert(now);
+        state.position += 1;
+    }
+
+    fn is_full(&self, state: &State) -> bool {
+        state.position - state.collected_to >= self.full_at
+            || state.buffer.page.bytes() >= MAX_PAGE_BYTES
+    }
+
+    /// Blocks while the buffer is full. Returns for how long.
+    pub fn wait_until_collected(&self) -> Duration {
+        let start = Instant::now();
+        let state = self.state();
+        let full = |state: &mut State| self.is_full(state) && !state.halted;
+        let woken = self.collected.wait_while(state, full);
+        drop(woken.expect("nothing panics while it holds the lock"));
+        start.elapsed()
+    }
+
+    /// Whether the buffer is full.
+    pub fn must_wait(&self) -> bool {
+        let state = self.state();
+        self.is_full(&state) && !state.halted
+    }
+
+    /// If the current run began before `limit` ago, gives it the verdict of a time-out and takes it
+    /// from the hands that are on it. The group can then be begun by others.
+    pub fn take_over(&self, limit: Duration, now: Instant) -> bool {
+        let mut state = self.state();
+        let hung = state.since.is_some_and(|since| now - since >= limit);
+        if hung {
+            state.turn += 1;
+            let error = RunError::new(format!("timed out: the run takes longer than {limit:?}"));
+            self.conclude(&mut state, Acted { emitted: Err(error) }, &[], now);
+        }
+        hung
+    }
+
+    /// Begins no further run.
+    pub fn halt(&self) {
+        self.state().halted = true;
+        self.collected.notify_all();
+    }
+
+    /// Whether every run has its verdict.
+    pub fn is_finished(&self) -> bool {
+        self.state().position == self.len()
+    }
+
+    /// Runs waiting to be settled, and since when.
+    pub fn waiting(&self) -> (u64, Option<Instant>) {
+        let state = self.state();
+        (state.position - state.collected_to, state.buffer.oldest)
+    }
+
+    /// Moves out what is finished.
+    pub fn collect(&self) -> Option<Outcome> {
+        let mut state = self.state();
+        if state.position == state.collected_to {
+            return None;
+        }
+        let buffer = std::mem::take(&mut state.buffer);
+        let lease = &self.group.lease;
+        let progress = Progress::of(&lease.items, state.collected_to, state.position);
+        state.collected_to = state.position;
+        self.collected.notify_all();
+        Some(Outcome {
+            batch: lease.batch,
+            fence: lease.fence,
+            progress,
+            page: buffer.page.build(),
+            aggregates: buffer.aggregates,
+            failed: buffer.failed,
+            busy: buffer.busy,
+            finished: state.position == self.len(),
+        })
+    }
+
+    /// The lease on what is not collected yet; `None` if that is nothing.
+    pub fn rest(&self) -> Option<Lease> {
+        let from = self.state().collected_to;
+        let items = match &self.group.lease.items {
+            Items::Range(range) => Items::Range(Range::new(range.lo + from, range.hi)),
+            Items::Retries(items) => Items::Retries(items[from as usize..].to_vec()),
+        };
+        (!items.is_empty()).then(|| Lease { items, ..self.group.lease.clone() })
+    }
+}

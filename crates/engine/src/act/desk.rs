@@ -1,0 +1,186 @@
+//! Where groups lie until they are settled.
+
+use super::{Acting, Next, Outcome};
+use crate::group::Group;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tidegate_core::{Fence, Lease};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
+
+/// Holds every group from claim to settlement.
+pub struct Desk {
+    flush_runs: u64,
+    flush_after: Duration,
+    /// So many finished runs of one group are worth a look by the settling loop.
+    ripe_at: u64,
+    queue: async_channel::Sender<Arc<Acting>>,
+    taken: async_channel::Receiver<Arc<Acting>>,
+    held: Mutex<BTreeMap<Fence, Arc<Acting>>>,
+    /// Something may be worth settling.
+    ripe: Notify,
+    /// There may be room for new leases, or something to finalize.
+    free: Notify,
+    /// Nobody acts on anything any more.
+    done: AtomicBool,
+}
+
+impl Desk {
+    /// An empty desk for this many hands.
+    pub fn new(hands: usize, flush_runs: u64, flush_after: Duration) -> Self {
+        let (queue, taken) = async_channel::unbounded();
+        Self {
+            flush_runs,
+            flush_after,
+            ripe_at: flush_runs.div_ceil(hands.max(1) as u64),
+            queue,
+            taken,
+            held: Mutex::default(),
+            ripe: Notify::new(),
+            free: Notify::new(),
+            done: AtomicBool::new(false),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<Fence, Arc<Acting>>> {
+        self.held.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// Lays groups down for the hands.
+    pub fn put(&self, groups: Vec<Group>) {
+        for group in groups {
+            let fence = group.lease.fence;
+            let acting = Arc::new(Acting::new(group, self.flush_runs));
+            self.held().insert(fence, acting.clone());
+            if self.queue.try_send(acting.clone()).is_err() {
+                acting.halt(); // closed meanwhile: it will be given back
+            }
+        }
+    }
+
+    /// The next group to act on; `None` once the desk is closed.
+    pub async fn next(&self) -> Option<Arc<Acting>> {
+        self.taken.recv().await.ok()
+    }
+
+    /// The same, blocking the thread.
+    pub fn next_blocking(&self) -> Option<Arc<Acting>> {
+        self.taken.recv_blocking().ok()
+    }
+
+    /// Tells the loops what came of recording a run.
+    pub fn recorded(&self, next: Next) {
+        match next {
+            Next::Go { waiting } if waiting < self.ripe_at => {}
+            Next::Go { .. } | Next::Wait => self.ripe.notify_one(),
+            Next::End => {
+                self.free.notify_one();
+                self.ripe.notify_one();
+            }
+            Next::Superseded => {}
+        }
+    }
+
+    /// Lets no further run begin. What is finished stays to be settled.
+    pub fn close(&self) {
+        self.queue.close();
+        self.held().values().for_each(|acting| acting.halt());
+    }
+
+    /// Says that all hands are gone: what is finished now is all there will be.
+    pub fn finish(&self) {
+        self.done.store(true, Ordering::Release);
+        self.ripe.notify_one();
+    }
+
+    /// Returns when there may be room, or something was settled.
+    pub async fn freed(&self) {
+        self.free.notified().await;
+    }
+
+    /// How many groups have runs to act on, and how many are held in all.
+    pub fn load(&self) -> (usize, usize) {
+        let held = self.held();
+        (held.values().filter(|acting| !acting.is_finished()).count(), held.len())
+    }
+
+    /// Waits until finished runs are worth settling and moves them out; empty at the end.
+    pub async fn outcomes(&self) -> Vec<Outcome> {
+        loop {
+            let done = self.done.load(Ordering::Acquire);
+            let (runs, oldest) = self.waiting();
+            let old = oldest.is_some_and(|oldest| oldest.elapsed() >= self.flush_after);
+            let idle = runs > 0 && self.load().0 == 0;
+            if done || old || idle || runs >= self.flush_runs {
+                let outcomes = self.collect();
+                if done || !outcomes.is_empty() {
+                    return outcomes;
+                }
+            }
+            let pause = oldest.map_or(self.flush_after, |oldest| {
+                self.flush_after.saturating_sub(oldest.elapsed()).max(Duration::from_millis(1))
+            });
+            tokio::select! {
+                biased;
+                () = self.ripe.notified() => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    fn waiting(&self) -> (u64, Option<Instant>) {
+        let held = self.held();
+        let waiting = held.values().map(|acting| acting.waiting());
+        waiting.fold((0, None), |(all, first), (runs, oldest)| {
+            (all + runs, [first, oldest].into_iter().flatten().min())
+        })
+    }
+
+    /// Takes outcomes, oldest lease first, until they have as many runs as one flush should.
+    fn collect(&self) -> Vec<Outcome> {
+        let mut runs = 0;
+        let mut outcomes = Vec::new();
+        for acting in self.held().values() {
+            if runs >= self.flush_runs {
+                break;
+            }
+            if let Some(outcome) = acting.collect() {
+                runs += outcome.progress.len();
+                outcomes.push(outcome);
+            }
+        }
+        outcomes
+    }
+
+    /// Clears away the leases that are settled to their end.
+    pub fn settled(&self, outcomes: &[Outcome]) {
+        self.remove(outcomes.iter().filter(|outcome| outcome.finished).map(|o| o.fence));
+    }
+
+    /// Clears away leases that were lost.
+    pub fn lose(&self, fences: &[Fence]) {
+        self.remove(fences.iter().copied());
+    }
+
+    fn remove(&self, fences: impl Iterator<Item = Fence>) {
+        for fence in fences {
+            if let Some(acting) = self.held().remove(&fence) {
+                acting.halt();
+            }
+        }
+        self.free.notify_one();
+    }
+
+    /// The leases on all that is not collected yet.
+    pub fn leases(&self) -> Vec<Lease> {
+        self.held().values().filter_map(|acting| acting.rest()).collect()
+    }
+}

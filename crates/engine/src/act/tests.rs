@@ -1,0 +1,155 @@
+use super::*;
+use crate::group::Group;
+use std::time::Duration;
+use tidegate_core::{
+    Batch, BatchId, Fence, Items, Keep, Lease, Range, RetryPolicy, Run, RunError, Snapshot,
+    settle::Progress, workload::Prepared,
+};
+use tokio::time::Instant;
+
+/// Fails as its index says: 0 mod 4 succeeds, 1 fails, 2 panics, 3 fails for good.
+struct Moody;
+
+impl Prepared for Moody {
+    fn run(&self, run: &mut Run, result: &mut Vec<u8>) -> Result<(), RunError> {
+        match run.index() % 4 {
+            0 => result.extend_from_slice(b"\"fine\""),
+            1 => return Err(RunError::new("not now")),
+            2 => panic!("oh no"),
+            _ => return Err(RunError::permanent("never")),
+        }
+        Ok(())
+    }
+}
+
+fn group(lo: u64, hi: u64) -> Group {
+    let batch = Batch {
+        id: BatchId(1),
+        workload: "moody".to_owned(),
+        snapshot: Snapshot::from_canonical("null".to_owned()).hash(),
+        seed: 1,
+        runs: 100,
+        keep: Keep::All,
+        retry: RetryPolicy::default(),
+        timeout: None,
+    };
+    let lease = Lease {
+        batch: batch.id,
+        fence: Fence(1),
+        items: Items::Range(Range::new(lo, hi)),
+    };
+    Group { lease, batch: Arc::new(batch), prepared: Arc::new(Moody) }
+}
+
+fn act_once(acting: &Acting) -> Next {
+    let mut result = Vec::new();
+    let (item, turn) = acting.begin(Instant::now()).expect("there is a run to begin");
+    let acted = act_on(acting.group(), item, &mut result);
+    acting.record(turn, acted, &result, Instant::now())
+}
+
+#[test]
+fn each_run_has_its_own_verdict() {
+    let acting = Acting::new(group(0, 4), 100);
+    let last = (0..4).map(|_| act_once(&acting)).last();
+    assert_eq!(last, Some(Next::End));
+    let outcome = acting.collect().unwrap();
+    assert_eq!(outcome.page.unwrap().results, "[\"fine\"]");
+    assert_eq!(outcome.aggregates.runs, 1);
+    let failed: Vec<_> = outcome
+        .failed
+        .iter()
+        .map(|failed| (failed.index, failed.reason.as_str(), failed.delay.is_some()))
+        .collect();
+    assert_eq!(failed, [(1, "not now", true), (2, "panicked: oh no", true), (3, "never", false)]);
+    assert!(outcome.finished);
+}
+
+#[test]
+fn what_is_collected_is_not_collected_again() {
+    let acting = Acting::new(group(0, 8), 100);
+    (0..3).for_each(|_| drop(act_once(&acting)));
+    let range = |lo, hi| Progress::Range { settled: Range::new(lo, hi), end: 8 };
+    assert_eq!(acting.collect().unwrap().progress, range(0, 3));
+    assert!(acting.collect().is_none());
+    act_once(&acting);
+    assert_eq!(acting.collect().unwrap().progress, range(3, 4));
+    assert_eq!(acting.rest().unwrap().items, Items::Range(Range::new(4, 8)));
+}
+
+#[test]
+fn a_full_buffer_holds_the_hands_up_until_it_is_collected() {
+    let acting = Arc::new(Acting::new(group(0, 8), 1));
+    assert_eq!(act_once(&acting), Next::Wait);
+    assert!(acting.must_wait());
+    let waiting = std::thread::spawn({
+        let acting = acting.clone();
+        move || acting.wait_until_collected()
+    });
+    assert!(acting.collect().is_some());
+    waiting.join().unwrap();
+    assert!(!acting.must_wait());
+}
+
+#[test]
+fn a_hung_run_is_taken_over_and_its_thread_changes_nothing() {
+    let acting = Acting::new(group(0, 8), 100);
+    let limit = Duration::from_secs(5);
+    let start = Instant::now();
+    let (item, turn) = acting.begin(start).unwrap();
+    assert!(!acting.take_over(limit, start + Duration::from_secs(4)));
+    assert!(acting.take_over(limit, start + Duration::from_secs(6)));
+    assert_eq!(act_once(&acting), Next::Go { waiting: 2 });
+
+    let mut result = Vec::new();
+    let acted = act_on(acting.group(), item, &mut result);
+    assert_eq!(acting.record(turn, acted, &result, start), Next::Superseded);
+    let outcome = acting.collect().unwrap();
+    assert!(outcome.failed[0].reason.starts_with("timed out"));
+    assert_eq!(outcome.progress.len(), 2);
+}
+
+#[test]
+fn a_halted_group_begins_nothing_but_keeps_what_is_finished() {
+    let acting = Acting::new(group(0, 8), 100);
+    act_once(&acting);
+    acting.halt();
+    assert!(acting.begin(Instant::now()).is_none());
+    assert_eq!(acting.collect().unwrap().progress.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_runs_are_collected_after_a_while() {
+    let desk = Desk::new(1, 1_000, Duration::from_millis(250));
+    desk.put(vec![group(0, 8)]);
+    let acting = desk.next().await.unwrap();
+    act_once(&acting);
+    let start = Instant::now();
+    let outcomes = desk.outcomes().await;
+    assert_eq!(outcomes.len(), 1);
+    assert_eq!(start.elapsed(), Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_runs_are_collected_at_once() {
+    let desk = Desk::new(1, 4, Duration::from_secs(3600));
+    desk.put(vec![group(0, 8)]);
+    let acting = desk.next().await.unwrap();
+    let start = Instant::now();
+    (0..4).for_each(|_| desk.recorded(act_once(&acting)));
+    assert_eq!(desk.outcomes().await[0].progress.len(), 4);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_runs_wait_for_nothing() {
+    let desk = Desk::new(1, 1_000, Duration::from_secs(3600));
+    desk.put(vec![group(0, 2)]);
+    let acting = desk.next().await.unwrap();
+    (0..2).for_each(|_| desk.recorded(act_once(&acting)));
+    let outcomes = desk.outcomes().await;
+    assert!(outcomes[0].finished);
+    desk.settled(&outcomes);
+    desk.finish();
+    assert!(desk.outcomes().await.is_empty());
+}

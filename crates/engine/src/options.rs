@@ -1,0 +1,62 @@
+//! What a worker can be told, with defaults that fit most.
+
+use std::time::Duration;
+use tidegate_core::{BatchId, WorkerId};
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Names the worker in leases. Must differ between processes.
+    pub worker: WorkerId,
+    /// How many runs are acted on at the same time.
+    pub threads: usize,
+    /// How long a lease lasts without renewal: how late a crash is noticed.
+    pub lease: Duration,
+    /// How much work a lease should hold; range lengths tune themselves to it.
+    pub target: Duration,
+    /// A fixed range length instead.
+    pub range_length: Option<u64>,
+    /// Finished runs are settled when there are this many …
+    pub flush_runs: u64,
+    /// … or when the oldest of them has waited this long.
+    pub flush_after: Duration,
+    /// The longest pause between two looks for work.
+    pub poll: Duration,
+    /// How long runs in progress may go on after a stop was asked for.
+    pub grace: Duration,
+    /// How often phases are logged.
+    pub report_every: Duration,
+    /// Work on this batch only.
+    pub only: Option<BatchId>,
+    /// When to end.
+    pub until: Until,
+}
+
+/// When a worker ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Never: only when it is stopped.
+    Stopped,
+    /// When no batch that it may work on is running any more.
+    Idle,
+}
+
+impl WorkerOptions {
+    /// Defaults for a worker of this name.
+    pub fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            lease: Duration::from_secs(30),
+            target: Duration::from_secs(1),
+            range_length: None,
+            flush_runs: 10_000,
+            flush_after: Duration::from_millis(250),
+            poll: Duration::from_secs(1),
+            grace: Duration::from_secs(20),
+            report_every: Duration::from_secs(10),
+            only: None,
+            until: Until::Stopped,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+use super::*;
+use crate::options::Until;
+use async_trait::async_trait;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tidegate_core::{
+    Aggregates, Batch, BatchId, BatchState, Fence, Inspect, InvalidSnapshot, Keep, Lease, Memory,
+    RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId, Workload,
+    claim::{Claim, ClaimRequest},
+    inspect::{BatchQuery, BatchStatus},
+    settle::{Settled, Settlement},
+    source::{Capabilities, Renewal},
+    submit::NewBatch,
+};
+
+/// Yields its index; hangs where told to.
+#[derive(Clone, Default)]
+struct Counting {
+    hang_at: Option<u64>,
+    stop_at: Option<(u64, Stop)>,
+}
+
+impl Workload for Counting {
+    type Prepared = ();
+    type Output = u64;
+
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn prepare(&self, _: &Snapshot) -> Result<(), InvalidSnapshot> {
+        Ok(())
+    }
+
+    fn run(&self, (): &(), run: &mut Run) -> Result<u64, RunError> {
+        if self.hang_at == Some(run.index()) && run.attempts() == 0 {
+            std::thread::park(); // never returns: nobody unparks it
+        }
+        if let Some((at, stop)) = &self.stop_at
+            && *at == run.index()
+        {
+            stop.stop();
+        }
+        run.number("index", run.index() as f64);
+        Ok(run.index())
+    }
+}
+
+/// The memory store, counting calls.
+struct Counted {
+    inner: Memory,
+    calls: AtomicU64,
+}
+
+impl Counted {
+    fn new() -> Arc<Self> {
+        let start = std::time::Instant::now();
+        Arc::new(Self { inner: Memory::new(move || start.elapsed()), calls: AtomicU64::new(0) })
+    }
+
+    fn called(&self) -> &Memory {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        &self.inner
+    }
+
+    async fn submit(&self, runs: u64, timeout: Option<Duration>) -> Batch {
+        let batch = NewBatch {
+            workload: "counting".to_owned(),
+            snapshot: Snapshot::from_canonical("null".to_owned()),
+            seed: 1,
+            runs,
+            keep: Keep::All,
+            retry: RetryPolicy { base: Duration::ZERO, ..RetryPolicy::default() },
+            timeout,
+        };
+        self.inner.submit(batch).await.unwrap()
+    }
+
+    async fn status(&self, batch: BatchId) -> BatchStatus {
+        self.inner.batches(BatchQuery::one(batch)).await.unwrap().remove(0)
+    }
+
+    async fn aggregates(&self, batch: BatchId) -> Aggregates {
+        self.inner.aggregates(batch).await.unwrap()
+    }
+}
+
+#[async_trait]
+impl Source for Counted {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        self.called().claim(request).await
+    }
+
+    async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError> {
+        self.called().renew(request).await
+    }
+
+    async fn settle(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        self.called().settle(settlement).await
+    }
+
+    async fn give_back(&self, leases: Vec<Lease>) -> Result<(), StoreError> {
+        self.called().give_back(leases).await
+    }
+
+    async fn finalize(&self, batches: Vec<BatchId>) -> Result<Vec<Finalized>, StoreError> {
+        self.called().finalize(batches).await
+    }
+
+    async fn wake(&self) {
+        self.inner.wake().await
+    }
+}
+
+fn options() -> WorkerOptions {
+    let worker = WorkerId("test".to_owned());
+    WorkerOptions { threads: 2, until: Until::Idle, ..WorkerOptions::new(worker) }
+}
+
+async fn work(store: Arc<Counted>, counting: Counting, options: WorkerOptions, stop: Stop) -> Report {
+    let workloads = Workloads::new().with(counting);
+    Worker::new(store, workloads, options).run(stop).await.unwrap()
+}
+
+#[tokio::test]
+async fn calls_grow_with_ranges_and_not_with_runs() {
+    let store = Counted::new();
+    let batch = store.submit(100_000, None).await;
+    let report = work(store.clone(), Counting::default(), options(), Stop::new()).await;
+    assert_eq!(store.aggregates(batch.id).await.runs, 100_000);
+    assert_eq!(report.finalized.len(), 1);
+    let calls = store.calls.load(Ordering::Relaxed);
+    assert!(calls <= 500, "{calls} calls for 100,000 runs: law 1 allows 0.005 per run");
+}
+
+#[tokio::test]
+async fn the_same_bits_for_any_threads_and_lengths() {
+    let mut seen = Vec::new();
+    for (threads, range_length, flush_runs) in
+        [(1, None, 10_000), (5, None, 100), (2, Some(1), 1), (3, Some(10_000), 7)]
+    {
+        let store = Counted::new();
+        let batch = store.submit(2_000, None).await;
+        let options = WorkerOptions { threads, range_length, flush_runs, ..options() };
+        work(store.clone(), Counting::default(), options, Stop::new()).await;
+        seen.push(store.aggregates(batch.id).await.encode());
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 1);
+}
+
+#[tokio::test]
+async fn flushing_every_run_settles_run_by_run() {
+    let store = Counted::new();
+    store.submit(50, None).await;
+    let options = WorkerOptions { flush_runs: 1, ..options() };
+    let report = work(store, Counting::default(), options, Stop::new()).await;
+    assert_eq!((report.phases.settles, report.phases.settled_runs), (50, 50));
+}
+
+#[tokio::test]
+async fn a_run_that_never_returns_is_a_verdict_for_that_run_alone() {
+    let store = Counted::new();
+    let batch = store.submit(200, Some(Duration::from_millis(20))).await;
+    let counting = Counting { hang_at: Some(77), ..Counting::default() };
+    let options = WorkerOptions { threads: 1, ..options() };
+    work(store.clone(), counting, options, Stop::new()).await;
+    let status = store.status(batch.id).await;
+    assert_eq!((status.state, status.progress.completed), (BatchState::Completed, 200));
+}
+
+#[tokio::test]
+async fn a_stop_settles_what_is_finished_and_gives_back_the_rest() {
+    let store = Counted::new();
+    let batch = store.submit(1_000_000, None).await;
+    let stop = Stop::new();
+    let counting = Counting { stop_at: Some((5_000, stop.clone())), ..Counting::default() };
+    work(store.clone(), counting, options(), stop).await;
+
+    let before = store.status(batch.id).await.progress;
+    assert!(before.completed > 0 && before.completed < 1_000_000);
+    assert_eq!(before.retrying + before.dead, 0, "a stop uses up no attempt");
+    work(store.clone(), Counting::default(), options(), Stop::new()).await;
+    assert_eq!(store.status(batch.id).await.progress.completed, 1_000_000);
+    assert_eq!(store.aggregates(batch.id).await.runs, 1_000_000);
+}
+
+#[tokio::test]
+async fn a_small_batch_is_not_stuck_behind_a_huge_one() {
+    let store = Counted::new();
+    let huge = store.submit(2_000_000, None).await;
+    let small = store.submit(100, None).await;
+    let report = work(store.clone(), Counting::default(), options(), Stop::new()).await;
+    let order: Vec<BatchId> = report.finalized.iter().map(|closed| closed.batch).collect();
+    assert_eq!(order, [small.id, huge.id]);
+}

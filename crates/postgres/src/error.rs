@@ -1,0 +1,138 @@
+//! What PostgreSQL says, as kind × class. No text of these holds a password.
+
+use deadpool_postgres::PoolError;
+use std::{error::Error, io};
+use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
+use tokio_postgres::error::{DbError, SqlState};
+
+/// A statement was rolled back because of others; it may be sent again.
+pub(crate) fn is_conflict(error: &tokio_postgres::Error) -> bool {
+    let conflicts = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
+    error.code().is_some_and(|code| conflicts.contains(code))
+}
+
+/// A statement failed.
+pub(crate) fn failed(operation: &'static str, error: tokio_postgres::Error) -> StoreError {
+    let (kind, class, message) = match error.as_db_error() {
+        Some(answer) => {
+            let (kind, class, advice) = classify(answer);
+            (kind, class, said(answer) + advice)
+        }
+        None if is_broken(&error) => {
+            let message = format!("the connection to PostgreSQL broke: {}", root(&error));
+            (Kind::Unreachable, Class::Unavailable, message)
+        }
+        None => (Kind::Other, Class::Permanent, root(&error)),
+    };
+    StoreError::new(kind, class, operation, message).because(error)
+}
+
+/// No connection could be made.
+pub(crate) fn no_connection(operation: &'static str, place: &str, error: PoolError) -> StoreError {
+    let PoolError::Backend(error) = error else {
+        let message = format!("no connection to PostgreSQL at {place}: {error}");
+        return StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message);
+    };
+    let (kind, class, message) = match error.as_db_error() {
+        Some(answer) => {
+            let (kind, class, advice) = classify(answer);
+            (kind, class, format!("PostgreSQL at {place} refused: {}{advice}", answer.message()))
+        }
+        None if is_broken(&error) => {
+            let message = format!(
+                "no PostgreSQL answers at {place}: {}; check that it runs and that the URL is right",
+                root(&error)
+            );
+            (Kind::Unreachable, Class::Unavailable, message)
+        }
+        None => {
+            let message = format!("cannot log in to PostgreSQL at {place}: {}", root(&error));
+            (Kind::BadAddress, Class::Permanent, message)
+        }
+    };
+    StoreError::new(kind, class, operation, message).because(error)
+}
+
+/// The call took too long.
+pub(crate) fn deadline(operation: &'static str) -> StoreError {
+    let message = format!(
+        "no answer from PostgreSQL within {} s; whether it took effect is unknown",
+        STORE_DEADLINE.as_secs()
+    );
+    StoreError::new(Kind::Deadline, Class::Transient, operation, message)
+}
+
+/// The URL cannot be used.
+pub(crate) fn bad_address(problem: String) -> StoreError {
+    let message = format!("{problem}; expected postgres://user:password@host:port/database");
+    StoreError::new(Kind::BadAddress, Class::Permanent, "connect", message)
+}
+
+/// The URL cannot be read.
+pub(crate) fn bad_url(error: tokio_postgres::Error) -> StoreError {
+    bad_address(format!("the URL cannot be read: {}", root(&error)))
+}
+
+/// Something that was stored, or the answer to a statement, is not what it should be.
+pub(crate) fn corrupt(operation: &'static str, what: impl Into<String>) -> StoreError {
+    StoreError::new(Kind::Corrupt, Class::Permanent, operation, what)
+}
+
+/// Kind, class, and what to do about it.
+fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
+    use Class::{Permanent, Transient, Unavailable};
+    let code = answer.code();
+    if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+        (Kind::ReadOnly, Unavailable, "; connect to the primary")
+    } else if *code == SqlState::DISK_FULL {
+        (Kind::ReadOnly, Unavailable, "; free space on the server")
+    } else if SCHEMA.contains(code) {
+        (Kind::SchemaOutdated, Permanent, "; run `tidegate migrate`")
+    } else if *code == SqlState::INVALID_CATALOG_NAME {
+        (Kind::BadAddress, Permanent, "; create it, or correct the URL")
+    } else if LOGIN.contains(code) {
+        (Kind::BadAddress, Permanent, "; check user and password in the URL")
+    } else if AWAY.contains(code) || code.code().starts_with("08") {
+        (Kind::Unreachable, Unavailable, "")
+    } else if *code == SqlState::QUERY_CANCELED {
+        (Kind::Deadline, Transient, "; whether it took effect is unknown")
+    } else if code.code().starts_with("40") || *code == SqlState::LOCK_NOT_AVAILABLE {
+        (Kind::Other, Transient, "")
+    } else if code.code().starts_with("53") {
+        (Kind::Other, Unavailable, "")
+    } else {
+        (Kind::Other, Permanent, "")
+    }
+}
+
+/// A name of the schema is missing.
+const SCHEMA: [SqlState; 4] = [
+    SqlState::UNDEFINED_TABLE,
+    SqlState::INVALID_SCHEMA_NAME,
+    SqlState::UNDEFINED_COLUMN,
+    SqlState::UNDEFINED_OBJECT,
+];
+
+const LOGIN: [SqlState; 2] =
+    [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
+
+/// The server takes no connections, or has just closed this one.
+const AWAY: [SqlState; 4] = [
+    SqlState::ADMIN_SHUTDOWN,
+    SqlState::CRASH_SHUTDOWN,
+    SqlState::CANNOT_CONNECT_NOW,
+    SqlState::TOO_MANY_CONNECTIONS,
+];
+
+fn said(answer: &DbError) -> String {
+    format!("PostgreSQL says: {} ({})", answer.message(), answer.code().code())
+}
+
+fn is_broken(error: &tokio_postgres::Error) -> bool {
+    error.is_closed() || error.source().is_some_and(|source| source.is::<io::Error>())
+}
+
+/// The cause in plain words: the outer layers only say that there is one.
+fn root(error: &tokio_postgres::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}

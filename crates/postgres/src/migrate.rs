@@ -1,0 +1,80 @@
+//! The schema: embedded migrations, each of which may be applied twice.
+
+use crate::{Postgres, decode::get};
+use async_trait::async_trait;
+use std::collections::HashSet;
+use tidegate_core::{Kind, Migrate, StoreError, migrate::Schema};
+use tokio_postgres::Transaction;
+
+struct Migration {
+    version: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// In the order in which they are applied. A migration that was released never changes.
+const MIGRATIONS: [Migration; 1] = [Migration {
+    version: 1,
+    name: "0001_batches",
+    sql: include_str!("sql/migrations/0001_batches.sql"),
+}];
+
+const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+const LOCK: &str = include_str!("sql/migrate_lock.sql");
+
+#[async_trait]
+impl Migrate for Postgres {
+    async fn migrate(&self) -> Result<Vec<&'static str>, StoreError> {
+        self.pool
+            .with_connection("migrate", async |client| {
+                let transaction = client.transaction().await?;
+                let applied = apply_missing(&transaction).await?;
+                transaction.commit().await?;
+                Ok(applied)
+            })
+            .await
+    }
+
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        const OPERATION: &str = "read schema version";
+        let sql = include_str!("sql/migrations.sql");
+        let rows = match self.pool.query(OPERATION, sql, &[]).await {
+            Err(error) if error.kind() == Kind::SchemaOutdated => return Ok(Schema::Missing),
+            answer => answer?,
+        };
+        Ok(match rows.last().map(|row| get(OPERATION, row, "version")).transpose()? {
+            None => Schema::Missing,
+            Some(found) if found < NEEDED => Schema::Outdated { found, needed: NEEDED },
+            Some(_) => Schema::Current,
+        })
+    }
+
+    fn script(&self) -> String {
+        let bodies: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.sql).collect();
+        format!("begin;\n\n{};\n\n{}\ncommit;\n", LOCK.trim_end(), bodies.join("\n"))
+    }
+}
+
+/// The lock comes first: whoever waited for it sees what the other has applied.
+async fn apply_missing(
+    transaction: &Transaction<'_>,
+) -> Result<Vec<&'static str>, tokio_postgres::Error> {
+    transaction.batch_execute(LOCK).await?;
+    let applied = applied(transaction).await?;
+    let mut names = Vec::new();
+    for migration in MIGRATIONS.iter().filter(|m| !applied.contains(&m.version)) {
+        transaction.batch_execute(migration.sql).await?;
+        names.push(migration.name);
+    }
+    Ok(names)
+}
+
+async fn applied(transaction: &Transaction<'_>) -> Result<HashSet<i64>, tokio_postgres::Error> {
+    let exist = include_str!("sql/migrations_exist.sql");
+    if !transaction.query_typed_one(exist, &[]).await?.try_get::<_, bool>("exist")? {
+        return Ok(HashSet::new());
+    }
+    let rows = transaction.query_typed(include_str!("sql/migrations.sql"), &[]).await?;
+    rows.iter().map(|row| row.try_get("version")).collect()
+}

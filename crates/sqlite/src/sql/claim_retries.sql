@@ -1,0 +1,4 @@
+-- Leases the retries ?2 of batch ?1 in place. Served by the key of exception.
+UPDATE exception
+SET fence = ?3, worker = ?4, due_ms = ?5
+WHERE batch_id = ?1 AND idx IN (SELECT value FROM json_each(?2))

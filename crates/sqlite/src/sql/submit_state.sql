@@ -1,0 +1,2 @@
+-- The state of a batch. Served by the key of batch.
+SELECT state FROM batch WHERE id = ?1

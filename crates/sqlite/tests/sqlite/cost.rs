@@ -1,0 +1,83 @@
+//! What operations cost: statements, transactions, and no scan of a table that grows.
+
+use crate::{claim, dense, settlement, store, submit};
+use rusqlite::Connection;
+use std::{fs, path::Path, time::Duration};
+use tidegate_core::{
+    Source,
+    settle::{Failed, Settled},
+};
+use tidegate_sqlite::Sqlite;
+
+/// How many statements and transactions `work` takes.
+async fn cost(store: &Sqlite, work: impl Future<Output = ()>) -> (u64, u64) {
+    let before = (store.statements(), store.transactions());
+    work.await;
+    (store.statements() - before.0, store.transactions() - before.1)
+}
+
+#[tokio::test]
+async fn a_settlement_costs_the_same_for_one_run_and_for_many() {
+    let (_directory, _path, store) = store().await;
+    submit(&store, 100_000).await;
+    for (sequence, length) in [(1, 1), (2, 10_000)] {
+        let lease = claim(&store, 1, length).await.leases.remove(0);
+        assert_eq!(lease.items.len(), length);
+        let settlement = settlement(&lease, dense(&lease), sequence);
+        let settle = async {
+            assert_eq!(store.settle(settlement).await.unwrap(), Settled::Applied);
+        };
+        assert_eq!(cost(&store, settle).await, (5, 1), "clock, sequence, lease, page, aggregates");
+    }
+}
+
+#[tokio::test]
+async fn failures_cost_one_statement_together() {
+    let (_directory, _path, store) = store().await;
+    submit(&store, 1_000).await;
+    let lease = claim(&store, 1, 100).await.leases.remove(0);
+    let mut settlement = settlement(&lease, None, 1);
+    let failed = |index| Failed {
+        index,
+        attempts: 1,
+        reason: "no \"luck\"".to_owned(),
+        delay: Some(Duration::ZERO),
+    };
+    settlement.parts[0].failed = (0..100).map(failed).collect();
+    let settle = async { drop(store.settle(settlement).await.unwrap()) };
+    assert_eq!(cost(&store, settle).await, (5, 1));
+    let again = async { assert_eq!(claim(&store, 1, 100).await.leases[0].items.len(), 100) };
+    let (statements, _) = cost(&store, again).await;
+    assert!(statements <= 7, "{statements}");
+}
+
+#[tokio::test]
+async fn every_statement_is_served_by_an_index() {
+    let (_directory, path, _store) = store().await;
+    let connection = Connection::open(path).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|path| path.is_file()) {
+        let text = fs::read_to_string(&file).unwrap();
+        for step in plan(&connection, &text) {
+            assert!(!grows(&step), "{}: {step}", file.display());
+        }
+    }
+}
+
+/// Whether a step of a plan takes longer the more runs have been settled or have failed.
+fn grows(step: &str) -> bool {
+    let small = ["json_each", "USING INDEX batch_running", "CONSTANT ROW", "sqlite_master"];
+    let scan = step.starts_with("SCAN") && !small.iter().any(|name| step.contains(name));
+    scan || step == "SEARCH exception USING PRIMARY KEY (batch_id=?)"
+}
+
+fn plan(connection: &Connection, text: &str) -> Vec<String> {
+    let mut query = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+    let mut rows = query.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get("detail").unwrap());
+    }
+    steps
+}

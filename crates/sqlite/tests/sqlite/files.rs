@@ -1,0 +1,104 @@
+//! Which files are taken for a store, and what is left alone.
+
+use crate::{place, store};
+use rusqlite::Connection;
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
+use tidegate_core::{BatchId, Inspect, Kind, Migrate, StoreError, migrate::Schema};
+use tidegate_sqlite::{Open, Sqlite};
+
+fn refusal(path: &Path, open: Open) -> StoreError {
+    Sqlite::open(path, open).err().expect("it is refused")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+    fs::read_dir(directory).unwrap().map(|entry| name(entry).into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_unchanged() {
+    for content in ["dear diary".to_owned(), "dear diary\n".repeat(10_000)] {
+        let (directory, path) = place();
+        fs::write(&path, &content).unwrap();
+        for open in [Open::Create, Open::Existing] {
+            let error = refusal(&path, open);
+            assert_eq!(error.kind(), Kind::BadAddress);
+            assert!(error.to_string().contains("is no SQLite database"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        assert_eq!(names(directory.path()), ["tidegate.db"]);
+    }
+}
+
+#[test]
+fn a_foreign_database_is_refused_and_unchanged() {
+    for mode in ["delete", "wal"] {
+        let (_directory, path) = place();
+        let foreign = Connection::open(&path).unwrap();
+        foreign.pragma_update(None, "journal_mode", mode).unwrap();
+        foreign.execute_batch("CREATE TABLE theirs (a); INSERT INTO theirs VALUES (1)").unwrap();
+        drop(foreign);
+        let before = fs::read(&path).unwrap();
+        let error = refusal(&path, Open::Create);
+        assert_eq!(error.kind(), Kind::BadAddress);
+        assert!(error.to_string().contains("another program's"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_missing_file_is_refused_unless_it_may_be_created() {
+    let (directory, path) = place();
+    let error = refusal(&path, Open::Existing);
+    assert_eq!(error.kind(), Kind::BadAddress);
+    assert!(error.to_string().contains("there is no store at"), "{error}");
+    let error = refusal(&directory.path().join("no/where.db"), Open::Create);
+    assert_eq!(error.kind(), Kind::BadAddress);
+    assert!(error.to_string().contains("there is no directory"), "{error}");
+    let error = refusal(directory.path(), Open::Create);
+    assert_eq!(error.kind(), Kind::BadAddress);
+    assert!(names(directory.path()).is_empty());
+}
+
+#[tokio::test]
+async fn what_is_read_only_is_refused() {
+    let (directory, path, store) = store().await;
+    drop(store);
+    let check = |path_of_mode: &Path, mode| {
+        let before = fs::metadata(path_of_mode).unwrap().permissions();
+        fs::set_permissions(path_of_mode, Permissions::from_mode(mode)).unwrap();
+        let error = refusal(&path, Open::Existing);
+        assert_eq!(error.kind(), Kind::ReadOnly, "{error}");
+        fs::set_permissions(path_of_mode, before).unwrap();
+    };
+    check(&path, 0o444);
+    check(directory.path(), 0o555);
+    Sqlite::open(&path, Open::Existing).unwrap();
+}
+
+#[tokio::test]
+async fn an_empty_file_has_no_schema_and_says_so() {
+    let (_directory, path) = place();
+    fs::write(&path, "").unwrap();
+    let store = Sqlite::open(&path, Open::Existing).unwrap();
+    assert_eq!(store.schema().await.unwrap(), Schema::Missing);
+    let error = store.aggregates(BatchId(1)).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::SchemaOutdated);
+    assert!(error.to_string().contains("tidegate migrate"), "{error}");
+    drop(store);
+    assert!(fs::read(&path).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn closing_moves_the_log_into_the_file() {
+    let (directory, _path, store) = store().await;
+    let clone = store.clone();
+    drop(store);
+    assert!(names(directory.path()).len() > 1, "a handle is left");
+    drop(clone);
+    assert_eq!(names(directory.path()), ["tidegate.db"]);
+}

@@ -1,0 +1,118 @@
+//! Stores by their address.
+
+use std::{
+    ops::Deref,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tidegate_core::{Class, Kind, Memory, Source, Store, StoreError, migrate::Schema};
+use tidegate_postgres::Postgres;
+use tidegate_sqlite::{Open, Sqlite};
+
+/// What may happen to a store that has no schema yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is made, with its file if need be.
+    Create,
+    /// It is refused.
+    Existing,
+    /// It is opened as it is: only migrating makes sense then.
+    Unchecked,
+}
+
+/// An open store of any kind.
+#[derive(Clone)]
+pub struct OpenStore {
+    kind: StoreKind,
+}
+
+#[derive(Clone)]
+enum StoreKind {
+    Memory(Arc<Memory>),
+    Sqlite(Arc<Sqlite>),
+    Postgres(Arc<Postgres>),
+}
+
+impl OpenStore {
+    /// As the engine sees it.
+    pub fn source(&self) -> Arc<dyn Source> {
+        match &self.kind {
+            StoreKind::Memory(store) => store.clone(),
+            StoreKind::Sqlite(store) => store.clone(),
+            StoreKind::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// How many SQL statements were executed through this handle so far.
+    pub fn statements(&self) -> u64 {
+        match &self.kind {
+            StoreKind::Memory(_) => 0,
+            StoreKind::Sqlite(store) => store.statements(),
+            StoreKind::Postgres(store) => store.statements(),
+        }
+    }
+}
+
+impl Deref for OpenStore {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        match &self.kind {
+            StoreKind::Memory(store) => &**store,
+            StoreKind::Sqlite(store) => &**store,
+            StoreKind::Postgres(store) => &**store,
+        }
+    }
+}
+
+/// Opens a store: `memory:`, `sqlite:FILE` or `postgres://…`.
+pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
+    let kind = match url.split_once(':') {
+        Some(("memory", "")) => StoreKind::Memory(Arc::new(Memory::new(since_1970))),
+        Some(("sqlite", path)) => StoreKind::Sqlite(Arc::new(open_sqlite(path, access)?)),
+        Some(("postgres" | "postgresql", _)) => {
+            StoreKind::Postgres(Arc::new(Postgres::connect(url).await?))
+        }
+        _ => return Err(bad_address(url)),
+    };
+    let store = OpenStore { kind };
+    ready(&store, access).await?;
+    Ok(store)
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn open_sqlite(path: &str, access: Access) -> Result<Sqlite, StoreError> {
+    let path = Path::new(path.strip_prefix("//").unwrap_or(path));
+    let how = if access == Access::Existing { Open::Existing } else { Open::Create };
+    Sqlite::open(path, how)
+}
+
+async fn ready(store: &OpenStore, access: Access) -> Result<(), StoreError> {
+    if access == Access::Unchecked {
+        return Ok(());
+    }
+    let refuse = |message: String| {
+        Err(StoreError::new(Kind::SchemaOutdated, Class::Permanent, "open the store", message))
+    };
+    match store.schema().await? {
+        Schema::Current => Ok(()),
+        Schema::Missing if access == Access::Create => store.migrate().await.map(|_| ()),
+        Schema::Missing => refuse("it has no schema yet: run `tidegate migrate`".to_owned()),
+        Schema::Outdated { found, needed } => refuse(format!(
+            "its schema has version {found}, this binary needs {needed}: run `tidegate migrate`"
+        )),
+    }
+}
+
+fn bad_address(url: &str) -> StoreError {
+    // Only the scheme is repeated: the rest may hold a password.
+    let scheme = url.split(':').next().unwrap_or_default();
+    let message = format!(
+        "`{scheme}` is no store: use memory:, sqlite:FILE or postgres://USER@HOST/DATABASE"
+    );
+    StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", message)
+}

@@ -1,0 +1,37 @@
+//! How long a run of `sleep` or `spin` lasts.
+
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot};
+
+/// Longest run, an hour: beyond it a typo is likelier than a wish.
+const MAX_MS: f64 = 3_600_000.0;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Setting {
+    ms: Option<f64>,
+}
+
+/// Reads `{ ms = … }`; a snapshot that says nothing means `default_ms`.
+pub fn parse(snapshot: &Snapshot, default_ms: f64) -> Result<Duration, InvalidSnapshot> {
+    let setting: Option<Setting> = snapshot.parse()?;
+    let ms = setting.and_then(|setting| setting.ms).unwrap_or(default_ms);
+    if !(0.0..=MAX_MS).contains(&ms) {
+        return Err(InvalidSnapshot::at("ms", format!("{ms} is not between 0 and {MAX_MS}")));
+    }
+    Ok(Duration::from_secs_f64(ms / 1e3))
+}
+
+/// Passes `time` by calling `pass` with what is left of it, but no further than the run's deadline.
+pub fn pass(run: &Run, time: Duration, pass: impl FnOnce(Duration)) -> Result<(), RunError> {
+    let left = run.deadline().map(|end| end.saturating_duration_since(Instant::now()));
+    match left.filter(|&left| left < time) {
+        None => pass(time),
+        Some(left) => {
+            pass(left);
+            return Err(RunError::new(format!("timed out: the run takes {time:?}")));
+        }
+    }
+    Ok(())
+}
