@@ -278,9 +278,7 @@ pub enum BatchCommand {
         id: BatchId,
     },
     /// Make the dead runs of a batch due again
-    #[command(
-        after_help = "Examples:\n  tidegate batch retry 3 && tidegate worker --until-idle"
-    )]
+    #[command(after_help = "Examples:\n  tidegate batch retry 3 && tidegate worker --until-idle")]
     Retry {
         /// Which batch
         id: BatchId,

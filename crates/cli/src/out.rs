@@ -35,7 +35,8 @@ pub fn note(line: &str) {
 /// The columns of the terminal, or of a page if there is none.
 pub fn width() -> usize {
     const PAGE: usize = 100;
-    let columns = console::Term::stdout().size_checked().map_or(PAGE, |(_, columns)| columns.into());
+    let columns =
+        console::Term::stdout().size_checked().map_or(PAGE, |(_, columns)| columns.into());
     columns.clamp(40, 160)
 }
 

@@ -2,9 +2,9 @@
 
 use crate::suggest::did_you_mean;
 use anyhow::{Result, bail};
-use std::{ops::Deref, path::Path};
+use std::path::Path;
 use tidegate::{
-    Access, Batch, BatchId, OpenStore, Source, Store,
+    Access, BatchId, OpenStore,
     inspect::{BatchQuery, BatchStatus},
 };
 

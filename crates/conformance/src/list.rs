@@ -71,6 +71,7 @@ macro_rules! __each_case {
                 progress_renews_what_is_left,
                 one_late_part_and_nothing_changes,
                 every_late_part_is_named,
+                a_worker_that_found_its_own_lost_lease_is_late_with_both,
                 a_lost_retry_lease_is_late,
                 an_expired_lease_that_nobody_took_is_not_lost,
                 sent_again_it_is_applied_and_changes_nothing,

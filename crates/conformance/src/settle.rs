@@ -98,6 +98,18 @@ pub(crate) async fn every_late_part_is_named(bench: Bench) {
     assert_eq!(fences, lost);
 }
 
+pub(crate) async fn a_worker_that_found_its_own_lost_lease_is_late_with_both(bench: Bench) {
+    let (lost, found) = lost_and_found(&bench, 10).await;
+    let expired = retry_lease(&bench, 3).await;
+    bench.renew(std::slice::from_ref(&expired), AT_ONCE).await;
+    let again = bench.claim_one(3).await;
+    for (lost, found) in [(lost, found), (expired, again)] {
+        let works = [Work::all(&found), Work::all(&lost)];
+        assert_eq!(bench.settle(works).await, Settled::Late(vec![lost.fence]));
+        bench.apply([Work::all(&found)]).await;
+    }
+}
+
 pub(crate) async fn a_lost_retry_lease_is_late(bench: Bench) {
     let given = retry_lease(&bench, 3).await;
     bench.give_back(&[given]).await;

@@ -106,11 +106,6 @@ pub struct Total {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AccumulatorId(pub i64);
 
-impl AccumulatorId {
-    /// Where finalizing puts the sum of all rows.
-    pub const FINAL: Self = Self(0);
-}
-
 /// What became of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {

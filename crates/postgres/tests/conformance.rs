@@ -1,5 +1,6 @@
 //! What every store must do: directly, and through pgbouncer in transaction mode.
 
+#[allow(dead_code, reason = "the other tests use more of it")]
 mod support;
 
 use std::env;

@@ -228,6 +228,25 @@ async fn a_lost_lease_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_retry_under_its_old_and_its_new_fence_is_late() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let batch = store.submit(new_batch(1)).await.unwrap().id;
+    let first = store.claim(request(1, 1)).await.unwrap().leases.remove(0);
+    let failed = settlement(vec![part(&first, |_| true)], vec![total(batch, 7, 1, 0)]);
+    assert_eq!(store.settle(failed).await.unwrap(), Settled::Applied);
+    let short = ClaimRequest { lease: Duration::ZERO, ..request(1, 1) };
+    let old = store.claim(short).await.unwrap().leases.remove(0);
+    let new = store.claim(request(1, 1)).await.unwrap().leases.remove(0);
+
+    let parts = vec![part(&old, |_| false), part(&new, |_| false)];
+    let answer = store.settle(settlement(parts, vec![total(batch, 7, 2, 1)])).await.unwrap();
+    assert_eq!(answer, Settled::Late(vec![old.fence]));
+    let renewal = Renewal { leases: vec![old.clone(), new], lease: LEASE };
+    assert_eq!(store.renew(renewal).await.unwrap(), [old.fence]);
+}
+
+#[tokio::test]
 async fn a_claim_that_crossed_a_cancellation_settles_nothing() {
     let database = Database::create(POSTGRES).await;
     let store = database.store().await;

@@ -21,10 +21,10 @@
 //! ```
 
 mod open;
-mod submit;
+mod spec;
 
 pub use open::{Access, OpenStore, open};
-pub use submit::{BatchSpec, SubmitError, submit};
+pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;
 pub use tidegate_engine::{

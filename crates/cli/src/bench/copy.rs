@@ -1,6 +1,10 @@
 //! The fastest that PostgreSQL takes the same pages: COPY, and nothing else.
 
-use super::{baseline::REMOVE, meter::{Meter, connect}, report::{Copied, median_by}};
+use super::{
+    baseline::REMOVE,
+    meter::{Meter, connect},
+    report::{Copied, Mode, median_by},
+};
 use anyhow::{Context, ensure};
 use std::pin::pin;
 use tidegate::{Batch, OpenStore, Page, inspect::PageQuery, limits::MAX_LISTED};
@@ -17,10 +21,12 @@ const COPY: &str = "
 
 const COLUMNS: [Type; 5] = [Type::INT8, Type::INT8, Type::INT8, Type::INT8_ARRAY, Type::TEXT];
 
-/// Copies the pages of a batch that was just run: once with a commit for each page, once in one go.
+/// Copies the pages of a batch that was just run as `ranges`: with a commit for each page, and in one
+/// go.
 pub async fn measure(
     store: &OpenStore,
     meter: &Meter,
+    ranges: &Mode,
     batch: &Batch,
     repeat: usize,
 ) -> anyhow::Result<Copied> {
@@ -39,6 +45,9 @@ pub async fn measure(
         anyhow::Ok(batch.runs as f64 / median)
     };
     Ok(Copied {
+        workload: batch.workload.clone(),
+        ranges_runs_per_second: ranges.runs_per_second,
+        settling_runs_per_second: ranges.settling_rate(),
         pages: pages.len(),
         bytes: pages.iter().map(|page| page.results.len()).sum(),
         runs_per_second_by_page: rate(by_page)?,

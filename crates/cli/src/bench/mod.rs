@@ -5,6 +5,7 @@
 //! the store, completed or cancelled.
 
 mod baseline;
+mod bulk;
 mod copy;
 mod meter;
 mod ranges;
@@ -102,7 +103,8 @@ impl<'a> Bench<'a> {
         let store = tidegate::open(url, Access::Create).await?;
         let meter = Meter::open(url).await?;
         let report = Report::new(store.capabilities().name, args.threads, meter.server().cloned());
-        Ok(Self { args, url, store, workloads: tidegate::workloads::builtin(), meter, report })
+        let workloads = tidegate::workloads::builtin().with(bulk::Bulk);
+        Ok(Self { args, url, store, workloads, meter, report })
     }
 
     fn wants(&self, measurement: Measurement) -> bool {
@@ -112,11 +114,11 @@ impl<'a> Bench<'a> {
     async fn measure(mut self) -> anyhow::Result<Report> {
         self.measure_baselines().await?;
         if self.wants(Measurement::Ranges) || self.wants(Measurement::Copy) {
-            let batch = self.measure_ranges().await?;
+            note("ranges");
+            let (mode, batch) = self.ranges(&self.args.workload, self.args.runs).await?;
+            self.report.modes.push(mode.clone());
             if self.wants(Measurement::Copy) && self.meter.server().is_some() {
-                note("copy");
-                let copied = copy::measure(&self.store, &self.meter, &batch, self.args.repeat);
-                self.report.copy = Some(copied.await?);
+                self.measure_copies((mode, batch)).await?;
             }
         }
         if self.wants(Measurement::Submit) {
@@ -152,23 +154,26 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    async fn measure_ranges(&mut self) -> anyhow::Result<Batch> {
-        note("ranges");
+    /// The same pages by COPY: the small results of the mode `ranges`, and large ones.
+    async fn measure_copies(&mut self, ranges: (Mode, Batch)) -> anyhow::Result<()> {
+        note("copy");
+        let bulk = self.ranges(bulk::NAME, bulk::RUNS).await?;
+        for (mode, batch) in [ranges, bulk] {
+            let copied =
+                copy::measure(&self.store, &self.meter, &mode, &batch, self.args.repeat).await?;
+            self.report.copies.push(copied);
+        }
+        Ok(())
+    }
+
+    async fn ranges(&self, workload: &str, runs: u64) -> anyhow::Result<(Mode, Batch)> {
+        let (store, workloads) = (&self.store, &self.workloads);
+        let job = ranges::Job { store, workloads, workload, runs, threads: self.args.threads };
         let mut measured = Vec::new();
         for _ in 0..self.args.repeat {
-            let job = ranges::Job {
-                store: &self.store,
-                workloads: &self.workloads,
-                workload: &self.args.workload,
-                runs: self.args.runs,
-                threads: self.args.threads,
-            };
             measured.push(job.measure(&self.meter).await?);
         }
-        let (mode, batch) = report::median_by(measured, |(mode, _)| mode.seconds)
-            .context("nothing was measured")?;
-        self.report.modes.push(mode);
-        Ok(batch)
+        report::median_by(measured, |(mode, _)| mode.seconds).context("nothing was measured")
     }
 }
 

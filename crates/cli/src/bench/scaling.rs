@@ -54,11 +54,7 @@ const CONNECTED: &str = "
     where application_name like $1 || '%' and datname = current_database()";
 
 /// Runs all courses.
-pub async fn measure(
-    url: &str,
-    store: &OpenStore,
-    meter: &Meter,
-) -> anyhow::Result<Vec<Scaled>> {
+pub async fn measure(url: &str, store: &OpenStore, meter: &Meter) -> anyhow::Result<Vec<Scaled>> {
     let mut scaled = Vec::new();
     for course in &COURSES {
         note(&format!("scaling of {}", course.workload));

@@ -11,8 +11,7 @@ use anyhow::Result;
 use serde_json::json;
 use std::time::Duration;
 use tidegate::{
-    Aggregates, BatchId, BatchState, ExceptionState, Inspect, OpenStore, PhaseReport, Source,
-    inspect::BatchStatus,
+    Aggregates, BatchId, BatchState, ExceptionState, OpenStore, PhaseReport, inspect::BatchStatus,
 };
 
 /// A batch that `run` has worked on.

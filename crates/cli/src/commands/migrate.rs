@@ -3,7 +3,7 @@
 use crate::{app::App, args::MigrateArgs, exit::Exit, out};
 use anyhow::{Context, Result};
 use serde_json::json;
-use tidegate::{Access, Migrate};
+use tidegate::Access;
 
 /// Applies what is missing, or prints all of it.
 pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {

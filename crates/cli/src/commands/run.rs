@@ -15,8 +15,7 @@ use crate::{
 use anyhow::{Result, anyhow};
 use std::time::Instant;
 use tidegate::{
-    Batch, BatchId, BatchState, Inspect, OpenStore, Report, Submit, Until, Worker, WorkerOptions,
-    Workloads,
+    Batch, BatchId, BatchState, OpenStore, Report, Until, Worker, WorkerOptions, Workloads,
     inspect::{BatchQuery, BatchStatus},
     limits::MAX_LISTED,
     submit::NewBatch,
@@ -31,11 +30,8 @@ pub async fn run(app: &App, args: RunArgs) -> Result<Exit> {
     let before = store::status(&store, id).await?;
     announce(app, &store, &before, resumed);
 
-    let options = WorkerOptions {
-        only: Some(id),
-        until: Until::Idle,
-        ..work::options(app, &args.work)
-    };
+    let options =
+        WorkerOptions { only: Some(id), until: Until::Idle, ..work::options(app, &args.work) };
     let signals = Signals::listen()?;
     let start = Instant::now();
     let report = work_on(app, &store, workloads, options, &before, &signals).await?;

@@ -4,7 +4,7 @@ use super::spec;
 use crate::{app::App, args::BatchFlags, exit::Exit, out, show::number, store};
 use anyhow::Result;
 use serde_json::json;
-use tidegate::{Access, Submit};
+use tidegate::Access;
 
 /// Submits a batch and prints its id.
 pub async fn run(app: &App, flags: BatchFlags) -> Result<Exit> {

@@ -5,7 +5,7 @@ use crate::{app::App, args::WorkerArgs, exit::Exit, out, show::number, signals::
 use anyhow::Result;
 use serde_json::json;
 use tidegate::{
-    Access, BatchState, Inspect, OpenStore, Report, Until, Worker, WorkerOptions, Workloads,
+    Access, BatchState, OpenStore, Report, Until, Worker, WorkerOptions, Workloads,
     inspect::BatchQuery, limits::MAX_LISTED,
 };
 
@@ -23,7 +23,12 @@ pub async fn run(app: &App, args: WorkerArgs) -> Result<Exit> {
     };
     warn_of_unknown(app, &store, &workloads).await?;
     let worker = options.worker.clone();
-    tracing::info!("worker {} with {} threads on {}", worker.0, options.threads, store::kind(&store));
+    tracing::info!(
+        "worker {} with {} threads on {}",
+        worker.0,
+        options.threads,
+        store::kind(&store)
+    );
 
     let signals = Signals::listen()?;
     let report = Worker::new(store.source(), workloads, options).run(signals.stop.clone()).await?;

@@ -4,14 +4,15 @@ use super::number::{count, runs};
 use anyhow::Result;
 use serde::Serialize;
 use tidegate::{
-    BatchId, Exception, ExceptionState, Inspect, OpenStore, inspect::ExceptionQuery,
-    limits::MAX_LISTED,
+    BatchId, Exception, ExceptionState, OpenStore, inspect::ExceptionQuery, limits::MAX_LISTED,
 };
 
 /// More groups than this are summed up.
 const MOST_GROUPS: usize = 8;
 /// Indexes shown for each group.
 const EXAMPLES: usize = 3;
+/// Reasons that are all different need not be told apart for ever.
+const MOST_REASONS: usize = 100;
 /// More exceptions than this are not read: grouping needs no more to show what goes wrong.
 const MOST_READ: usize = 10 * MAX_LISTED;
 
@@ -48,22 +49,25 @@ pub async fn read(
 
 fn add(groups: &mut Vec<Failures>, exception: Exception) {
     let reason = exception.reason.lines().next().unwrap_or_default();
-    let found = groups.iter_mut().find(|g| g.state == exception.state && g.reason == reason);
-    match found {
-        Some(group) => {
-            group.count += 1;
-            if group.indexes.len() < EXAMPLES {
-                group.indexes.push(exception.index);
-            }
-        }
-        // Reasons that are all different need not be told apart for ever.
-        None if groups.len() >= MAX_LISTED => {}
+    let same = |group: &Failures| group.state == exception.state && group.reason == reason;
+    match groups.iter().position(same) {
+        Some(at) => groups[at].add(exception.index),
+        None if groups.len() >= MOST_REASONS => {}
         None => groups.push(Failures {
             state: exception.state,
             reason: reason.to_owned(),
             count: 1,
             indexes: vec![exception.index],
         }),
+    }
+}
+
+impl Failures {
+    fn add(&mut self, index: u64) {
+        self.count += 1;
+        if self.indexes.len() < EXAMPLES {
+            self.indexes.push(index);
+        }
     }
 }
 

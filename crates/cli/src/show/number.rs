@@ -23,6 +23,17 @@ pub fn figure(number: f64) -> String {
     group(&format!("{number:.decimals$}"))
 }
 
+/// A mean and its margin: two digits of the margin, and as many decimals of the mean, say all that
+/// is known.
+pub fn with_margin(mean: f64, margin: f64) -> String {
+    if !(1e-9..1e15).contains(&margin) || mean.abs() >= 1e15 {
+        return format!("{} ± {}", figure(mean), figure(margin));
+    }
+    let decimals = (1 - margin.log10().floor() as i32).max(0) as usize;
+    let fixed = |number: f64| group(&format!("{number:.decimals$}"));
+    format!("{} ± {}", fixed(mean), fixed(margin))
+}
+
 /// A share of a whole, in percent.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 / whole.max(1) as f64 * 100.0)
@@ -58,7 +69,7 @@ fn group(digits: &str) -> String {
     let end = digits.find('.').unwrap_or(digits.len());
     let mut grouped = digits[..start].to_owned();
     for (at, digit) in digits[start..end].char_indices() {
-        if at > 0 && (end - start - at) % 3 == 0 {
+        if at > 0 && (end - start - at).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -84,10 +95,22 @@ mod tests {
             (0.123_456, "0.1235"),
             (12.345_6, "12.35"),
             (-1_234.56, "-1,234.6"),
-            (1.234_5e-7, "1.234e-7"),
+            (1.235_4e-7, "1.235e-7"),
             (2.5e20, "2.500e20"),
         ] {
             assert_eq!(figure(number), text);
+        }
+    }
+
+    #[test]
+    fn a_mean_is_as_precise_as_its_margin() {
+        for (mean, margin, text) in [
+            (52.912_3, 0.149_9, "52.91 ± 0.15"),
+            (3.615, 0.007_31, "3.6150 ± 0.0073"),
+            (2_147_483_648.5, 12_345.6, "2,147,483,648 ± 12,346"),
+            (5.0, 0.0, "5 ± 0"),
+        ] {
+            assert_eq!(with_margin(mean, margin), text);
         }
     }
 

@@ -10,6 +10,8 @@ use tidegate::aggregate::Series;
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// A wider plot says no more.
 const WIDEST: usize = 64;
+/// More bins show noise.
+const MOST_BINS: usize = 32;
 /// More distributions than this are not drawn.
 const MOST: usize = 40;
 
@@ -57,7 +59,8 @@ impl Group<'_> {
         let most = shares.iter().flatten().copied().fold(f64::MIN_POSITIVE, f64::max);
         let mut text = format!("{}\n", out::strong(self.name));
         for ((name, _), shares) in self.members.iter().zip(&shares) {
-            text += format!("  {}  {}", pad(name, label), line(shares, most, scale.repeat)).trim_end();
+            text +=
+                format!("  {}  {}", pad(name, label), line(shares, most, scale.repeat)).trim_end();
             text += "\n";
         }
         let axis = scale.axis();
@@ -95,14 +98,18 @@ impl Scale {
         let whole = members.iter().all(|(_, series)| is_whole(series));
         Some(match whole {
             true => Self::of_whole(low, high, columns),
-            false => Self { low, high, step: span / columns as f64, columns, repeat: 1 },
+            false => {
+                let bins = columns.min(MOST_BINS);
+                let step = span / bins as f64;
+                Self { low, high, step, columns: bins, repeat: columns / bins }
+            }
         })
     }
 
     /// Every column covers the same number of whole numbers: otherwise some would stand out.
     fn of_whole(low: f64, high: f64, most: usize) -> Self {
         let values = high - low + 1.0;
-        let step = (values / most as f64).ceil();
+        let step = (values / most.min(MOST_BINS) as f64).ceil();
         let columns = (values / step).ceil() as usize;
         Self { low, high, step, columns, repeat: (most / columns).max(1) }
     }
@@ -155,7 +162,7 @@ mod tests {
     #[test]
     fn columns_cover_equally_many_whole_numbers() {
         let scale = Scale::of_whole(1.0, 100.0, 64);
-        assert_eq!((scale.step, scale.columns, scale.repeat), (2.0, 50, 1));
+        assert_eq!((scale.step, scale.columns, scale.repeat), (4.0, 25, 2));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 use tidegate::{
-    Aggregates, BatchId, BatchState, Inspect, OpenStore,
+    Aggregates, BatchId, BatchState, OpenStore,
     inspect::{BatchStatus, Progress},
 };
 
@@ -103,9 +103,12 @@ fn bar(status: &BatchStatus) -> ProgressBar {
     let style = ProgressStyle::with_template(template)
         .expect("the template is well-formed")
         .progress_chars("━╸─")
-        .with_key("done", move |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
-            let _ = write!(text, "{} of {}", number::count(state.pos()), number::count(runs));
-        })
+        .with_key(
+            "done",
+            move |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
+                let _ = write!(text, "{} of {}", number::count(state.pos()), number::count(runs));
+            },
+        )
         .with_key("rate", |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
             let _ = write!(text, "{}", number::rate(state.per_sec()));
         })
@@ -142,7 +145,8 @@ fn leading(aggregates: &Aggregates) -> String {
         .numbers
         .iter()
         .map(|(name, series)| format!("{name} {}", number::figure(series.mean())));
-    let name = aggregates.categories.keys().next().map(|name| format!("{name}: ")).unwrap_or_default();
+    let name =
+        aggregates.categories.keys().next().map(|name| format!("{name}: ")).unwrap_or_default();
     let parts: Vec<_> = shares.chain(means).take(LEADING).collect();
     format!("{name}{}", parts.join(" · "))
 }

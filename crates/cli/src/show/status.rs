@@ -20,7 +20,8 @@ pub fn progress(progress: &Progress, runs: u64) -> String {
     let done = progress.completed + progress.dead;
     let share = percent(done, runs);
     let mut text = format!("{} of {} runs ({share})", count(done), super::number::count(runs));
-    let rest = [(progress.dead, "dead"), (progress.retrying, "retrying"), (progress.leased, "leased")];
+    let rest =
+        [(progress.dead, "dead"), (progress.retrying, "retrying"), (progress.leased, "leased")];
     for (number, word) in rest.into_iter().filter(|(number, _)| *number > 0) {
         text += &format!(", {} {word}", count(number));
     }

@@ -1,6 +1,6 @@
 //! Tables: numbers, categories with bars, and lists.
 
-use super::number::{count, figure, percent};
+use super::number::{count, figure, percent, with_margin};
 use crate::out;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::collections::BTreeMap;
@@ -16,8 +16,11 @@ pub fn table<const N: usize>(headings: [&str; N], words: usize, rows: Vec<[Strin
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(headings.map(out::faint));
     table.add_rows(rows);
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if at >= words {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
     lines.collect()
@@ -30,14 +33,14 @@ pub fn numbers(summary: &Summary) -> String {
     }
     let headings =
         ["", "mean ± 95 %", "sd", "min", "5 %", "25 %", "50 %", "75 %", "95 %", "max", "count"];
-    table(headings, 1, summary.numbers.iter().map(number).collect())
+    let rows = summary.numbers.iter().map(|(name, summary)| number(name, summary));
+    table(headings, 1, rows.collect())
 }
 
-fn number((name, number): (&Box<str>, &NumberSummary)) -> [String; 11] {
-    let margin = (number.ci95.1 - number.ci95.0) / 2.0;
+fn number(name: &str, number: &NumberSummary) -> [String; 11] {
     [
         name.to_string(),
-        format!("{} ± {}", figure(number.mean), figure(rounded(margin))),
+        with_margin(number.mean, (number.ci95.1 - number.ci95.0) / 2.0),
         figure(number.sd),
         figure(number.min),
         figure(number.q05),
@@ -48,11 +51,6 @@ fn number((name, number): (&Box<str>, &NumberSummary)) -> [String; 11] {
         figure(number.max),
         count(number.count),
     ]
-}
-
-/// Two digits of a margin say all that it knows.
-fn rounded(margin: f64) -> f64 {
-    format!("{margin:.1e}").parse().unwrap_or(margin)
 }
 
 /// The values of each category with their shares.

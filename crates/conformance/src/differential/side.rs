@@ -4,11 +4,14 @@
 use crate::harness::{Bench, LATER, Observed};
 use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    Batch, BatchId, BatchState, Fence, Items, Kind, Lease, Snapshot,
+    Batch, BatchId, Fence, Items, Kind, Lease, Snapshot, StoreError,
     claim::{Claim, ClaimRequest},
     settle::{Settled, Settlement},
+    source::{Finalized, Renewal},
     submit::NewBatch,
 };
+
+type Called<T> = Result<T, StoreError>;
 
 pub(super) struct Side {
     bench: Bench,
@@ -76,17 +79,17 @@ impl Side {
         Lease { batch: self.id(lease.batch), fence, ..lease }
     }
 
-    pub(super) async fn submit(&mut self, batch: NewBatch) -> Batch {
-        let batch = self.bench.submit_batch(batch).await;
+    pub(super) async fn submit(&mut self, batch: NewBatch) -> Called<Batch> {
+        let batch = self.bench.store.submit(batch).await?;
         self.batches.push(batch.id);
-        self.named(batch)
+        Ok(self.named(batch))
     }
 
-    pub(super) async fn claim(&mut self, mut request: ClaimRequest) -> Answer {
+    pub(super) async fn claim(&mut self, mut request: ClaimRequest) -> Called<Answer> {
         request.only = request.only.map(|name| self.id(name));
         request.lengths.known.iter_mut().for_each(|(batch, _)| *batch = self.id(*batch));
-        let claim = self.bench.ask(request).await;
-        self.answer(claim)
+        let claim = self.bench.store.claim(request).await?;
+        Ok(self.answer(claim))
     }
 
     fn answer(&mut self, claim: Claim) -> Answer {
@@ -126,49 +129,50 @@ impl Side {
         named
     }
 
-    pub(super) async fn settle(&self, mut settlement: Settlement) -> Settled {
+    pub(super) async fn settle(&self, mut settlement: Settlement) -> Called<Settled> {
         for part in &mut settlement.parts {
             part.batch = self.id(part.batch);
             part.fence = self.fences[part.fence.0 as usize];
         }
         settlement.totals.iter_mut().for_each(|total| total.batch = self.id(total.batch));
-        match self.bench.send(settlement).await {
+        Ok(match self.bench.store.settle(settlement).await? {
             Settled::Late(fences) => Settled::Late(self.named_fences(fences)),
             Settled::Applied => Settled::Applied,
-        }
+        })
     }
 
-    pub(super) async fn renew(&self, leases: Vec<Lease>, lease: Duration) -> Vec<Fence> {
-        let leases: Vec<_> = leases.into_iter().map(|lease| self.real(lease)).collect();
-        self.named_fences(self.bench.renew(&leases, lease).await)
+    pub(super) async fn renew(&self, leases: Vec<Lease>, lease: Duration) -> Called<Vec<Fence>> {
+        let leases = leases.into_iter().map(|lease| self.real(lease)).collect();
+        let lost = self.bench.store.renew(Renewal { leases, lease }).await?;
+        Ok(self.named_fences(lost))
     }
 
-    pub(super) async fn give_back(&self, leases: Vec<Lease>) {
-        let leases: Vec<_> = leases.into_iter().map(|lease| self.real(lease)).collect();
-        self.bench.give_back(&leases).await;
+    pub(super) async fn give_back(&self, leases: Vec<Lease>) -> Called<()> {
+        let leases = leases.into_iter().map(|lease| self.real(lease)).collect();
+        self.bench.store.give_back(leases).await
     }
 
-    pub(super) async fn finalize(&self, names: Vec<BatchId>) -> Vec<(BatchId, BatchState)> {
-        let ids: Vec<_> = names.into_iter().map(|name| self.id(name)).collect();
-        let closed = self.bench.finalize(&ids).await;
-        let mut closed: Vec<_> =
-            closed.into_iter().map(|closed| (self.name(closed.batch), closed.state)).collect();
-        closed.sort_by_key(|(batch, _)| *batch);
-        closed
+    pub(super) async fn finalize(&self, names: Vec<BatchId>) -> Called<Vec<Finalized>> {
+        let ids = names.into_iter().map(|name| self.id(name)).collect();
+        let mut closed = self.bench.store.finalize(ids).await?;
+        closed.iter_mut().for_each(|closed| closed.batch = self.name(closed.batch));
+        closed.sort_by_key(|closed| closed.batch);
+        Ok(closed)
     }
 
-    pub(super) async fn cancel(&self, name: BatchId) -> Result<(), Kind> {
-        self.bench.store.cancel(self.id(name)).await.map_err(|error| error.kind())
+    /// What is refused must be refused by both.
+    pub(super) async fn cancel(&self, name: BatchId) -> Called<Result<(), Kind>> {
+        Ok(self.bench.store.cancel(self.id(name)).await.map_err(|error| error.kind()))
     }
 
-    pub(super) async fn retry(&self, name: BatchId) -> Result<u64, Kind> {
-        self.bench.store.retry(self.id(name)).await.map_err(|error| error.kind())
+    pub(super) async fn retry(&self, name: BatchId) -> Called<Result<u64, Kind>> {
+        Ok(self.bench.store.retry(self.id(name)).await.map_err(|error| error.kind()))
     }
 
-    pub(super) async fn observe(&self, name: BatchId) -> Observed {
+    pub(super) async fn observe(&self, name: BatchId) -> Called<Observed> {
         let mut seen = self.bench.observe(self.id(name)).await;
         seen.batch = self.named(seen.batch);
         seen.exceptions.iter_mut().for_each(|exception| exception.batch = name);
-        seen
+        Ok(seen)
     }
 }

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Aggregates, BatchId, Lease, Snapshot,
+    Aggregates, BatchId, Lease, Snapshot, StoreError,
     claim::{ClaimRequest, Length, Lengths},
     settle::{AccumulatorId, Part, Settled, Settlement, Total},
     submit::NewBatch,
@@ -55,7 +55,13 @@ fn frozen(other: bool) -> Snapshot {
     snapshot(if other { "2" } else { "1" })
 }
 
-fn same<T: PartialEq + Debug>(what: &str, reference: T, store: T) -> Result<T, String> {
+fn same<T: PartialEq + Debug>(
+    what: &str,
+    reference: Result<T, StoreError>,
+    store: Result<T, StoreError>,
+) -> Result<T, String> {
+    let reference = reference.map_err(|error| format!("the memory store fails: {error}"))?;
+    let store = store.map_err(|error| format!("the store fails: {error}"))?;
     if reference == store {
         return Ok(store);
     }

@@ -116,11 +116,17 @@ impl Source for Counted {
 }
 
 fn options() -> WorkerOptions {
-    let worker = WorkerId("test".to_owned());
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let worker = WorkerId(format!("worker-{}", MADE.fetch_add(1, Ordering::Relaxed)));
     WorkerOptions { threads: 2, until: Until::Idle, ..WorkerOptions::new(worker) }
 }
 
-async fn work(store: Arc<Counted>, counting: Counting, options: WorkerOptions, stop: Stop) -> Report {
+async fn work(
+    store: Arc<Counted>,
+    counting: Counting,
+    options: WorkerOptions,
+    stop: Stop,
+) -> Report {
     let workloads = Workloads::new().with(counting);
     Worker::new(store, workloads, options).run(stop).await.unwrap()
 }

@@ -243,8 +243,9 @@ tally as (
     select (select count(*) from open) as open,
         (select ids from settled) as settled,
         (
-            select extract(epoch from greatest(min(u.at) - now(), interval '0'))::double precision
+            select extract(epoch from min(greatest(u.at, now())) - now())::double precision
             from upcoming u
+            where u.at is not null
         ) as next_due_seconds
 )
 select t.open, t.settled, t.next_due_seconds, g.fences, g.los, g.his, g.attempts,

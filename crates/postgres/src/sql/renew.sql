@@ -20,7 +20,7 @@ held_range as materialized (
     for update of l
 ),
 held_retry as materialized (
-    select e.batch_id, e.index
+    select e.batch_id, e.index, e.fence
     from part_retry r
     join tidegate.exception e on e.batch_id = r.batch_id and e.index = r.index
     join tidegate.batch b on b.id = r.batch_id
@@ -46,4 +46,4 @@ where r.fence not in (select fence from held_range)
 union
 select r.fence
 from part_retry r
-where (r.batch_id, r.index) not in (select batch_id, index from held_retry)
+where (r.batch_id, r.index, r.fence) not in (select batch_id, index, fence from held_retry)

@@ -52,7 +52,7 @@ held_range as materialized (
     for update of l
 ),
 held_retry as materialized (
-    select e.batch_id, e.index
+    select e.batch_id, e.index, e.fence
     from applied_before a
     cross join part_retry r
     join tidegate.exception e on e.batch_id = r.batch_id and e.index = r.index
@@ -68,7 +68,7 @@ late as materialized (
     union
     select r.fence
     from part_retry r
-    where (r.batch_id, r.index) not in (select batch_id, index from held_retry)
+    where (r.batch_id, r.index, r.fence) not in (select batch_id, index, fence from held_retry)
 ),
 decision as materialized (
     select a.yes as applied_before, not a.yes and not exists (select from late) as apply

@@ -17,7 +17,7 @@ pub struct Report {
     pub server: Option<Server>,
     pub modes: Vec<Mode>,
     pub submit_ms: Option<f64>,
-    pub copy: Option<Copied>,
+    pub copies: Vec<Copied>,
     pub embedded: Option<Mode>,
     pub scaling: Vec<Scaled>,
     pub verdicts: Vec<Verdict>,
@@ -61,11 +61,21 @@ impl Mode {
         self.phases = Some(phases);
         self
     }
+
+    /// Runs per second of time inside settling.
+    pub fn settling_rate(&self) -> Option<f64> {
+        let phases = self.phases.as_ref()?;
+        Some(phases.settled_runs as f64 / (phases.settle_ms / 1e3))
+    }
 }
 
-/// COPY of the pages of the mode `ranges`.
+/// A batch of Tidegate, and COPY of the pages that it wrote.
 #[derive(Clone, Debug, Serialize)]
 pub struct Copied {
+    pub workload: String,
+    pub ranges_runs_per_second: f64,
+    /// By the time inside settling alone: the store's part, without the workload's.
+    pub settling_runs_per_second: Option<f64>,
     pub pages: usize,
     pub bytes: usize,
     /// One COPY and one commit for each page.
@@ -95,7 +105,7 @@ impl Report {
             server,
             modes: Vec::new(),
             submit_ms: None,
-            copy: None,
+            copies: Vec::new(),
             embedded: None,
             scaling: Vec::new(),
             verdicts: Vec::new(),

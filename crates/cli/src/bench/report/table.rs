@@ -38,8 +38,16 @@ impl Report {
     }
 
     fn modes_table(&self) -> Table {
-        let header =
-            ["mode", "runs", "seconds", "runs/s", "statements/run", "writes", "WAL B/run", "ranges is"];
+        let header = [
+            "mode",
+            "runs",
+            "seconds",
+            "runs/s",
+            "statements/run",
+            "writes",
+            "WAL B/run",
+            "ranges is",
+        ];
         let mut table = table(&header);
         for mode in self.modes.iter().chain(&self.embedded) {
             table.add_row(self.mode_row(mode));
@@ -73,12 +81,18 @@ impl Report {
                 writeln!(f, "{}: {phases}", mode.name)?;
             }
         }
-        if let Some(copy) = &self.copy {
+        for copied in &self.copies {
             writeln!(
                 f,
-                "COPY of the same {} pages ({} bytes): {:.0} runs/s with a commit each, \
-                 {:.0} runs/s at once",
-                copy.pages, copy.bytes, copy.runs_per_second_by_page, copy.runs_per_second_at_once
+                "{}: {:.0} runs/s by ranges ({} runs/s of settling), by COPY of the same {} pages \
+                 ({} bytes) {:.0} with a commit each, {:.0} at once",
+                copied.workload,
+                copied.ranges_runs_per_second,
+                or_dash(copied.settling_runs_per_second, |rate| format!("{rate:.0}")),
+                copied.pages,
+                copied.bytes,
+                copied.runs_per_second_by_page,
+                copied.runs_per_second_at_once
             )?;
         }
         for scaled in &self.scaling {

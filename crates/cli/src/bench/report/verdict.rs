@@ -1,6 +1,6 @@
 //! The promised figures, each with what was measured.
 
-use super::{Mode, Report};
+use super::Report;
 use serde::Serialize;
 
 /// One promise.
@@ -75,13 +75,11 @@ fn on_server(report: &Report, judge: &mut Judge) {
     let wal = ranges.and_then(|mode| mode.wal_bytes_per_run);
     judge.check("WAL bytes per run", wal, AtMost, 30.0);
 
-    let over = |copied: f64| ranges.map(|mode| mode.runs_per_second / copied);
-    if let Some(copy) = &report.copy {
-        let settling = ranges.and_then(settle_rate).map(|rate| rate / copy.runs_per_second_by_page);
-        let (by_page, at_once) = (copy.runs_per_second_by_page, copy.runs_per_second_at_once);
-        judge.check("ranges / COPY by page", over(by_page), AtLeast, 0.5);
-        judge.check("ranges / COPY at once", over(at_once), AtLeast, 0.5);
-        judge.check("settling alone / COPY by page", settling, AtLeast, 0.5);
+    for copied in &report.copies {
+        let over = |rate: f64| Some(copied.ranges_runs_per_second / rate);
+        let figure = |how| format!("ranges / COPY {how}, {}", copied.workload);
+        judge.check(&figure("by page"), over(copied.runs_per_second_by_page), AtLeast, 0.5);
+        judge.check(&figure("at once"), over(copied.runs_per_second_at_once), AtLeast, 0.5);
     }
     for scaled in &report.scaling {
         let figure = format!(
@@ -90,10 +88,4 @@ fn on_server(report: &Report, judge: &mut Judge) {
         );
         judge.check(&figure, Some(scaled.ratio), AtLeast, scaled.target);
     }
-}
-
-/// Runs per second of time inside settling: the store's part, without the workload's.
-fn settle_rate(mode: &Mode) -> Option<f64> {
-    let phases = mode.phases.as_ref()?;
-    Some(phases.settled_runs as f64 / (phases.settle_ms / 1e3))
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 use anyhow::Result;
 use tidegate::{
-    BatchState, Inspect, OpenStore,
+    BatchState, OpenStore,
     inspect::{BatchQuery, BatchStatus},
 };
 

@@ -14,10 +14,8 @@ use std::{
     time::Instant,
 };
 use tidegate::{
-    Batch, BatchId, Exception, ExceptionState, Inspect, OpenStore, Run, RunError,
-    inspect::ExceptionQuery,
-    run::Emitted,
-    workload::Prepared,
+    Batch, BatchId, Exception, ExceptionState, OpenStore, Run, RunError, inspect::ExceptionQuery,
+    run::Emitted, workload::Prepared,
 };
 
 /// Runs one run again and compares it with what is stored.
@@ -136,13 +134,16 @@ struct Printed<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a RawValue>,
-    numbers: BTreeMap<&'a str, Vec<&'a f64>>,
-    categories: BTreeMap<&'a str, Vec<&'a Box<str>>>,
+    numbers: BTreeMap<&'a str, Vec<f64>>,
+    categories: BTreeMap<&'a str, Vec<&'a str>>,
 }
 
 impl Replay {
     fn printed(&self, batch: BatchId, index: u64, identical: Option<bool>) -> Printed<'_> {
         let done = self.outcome.as_ref().ok();
+        let emitted = done.map(|(_, emitted)| emitted);
+        let numbers = emitted.into_iter().flat_map(|emitted| &emitted.numbers);
+        let categories = emitted.into_iter().flat_map(|emitted| &emitted.categories);
         Printed {
             batch,
             index,
@@ -150,16 +151,16 @@ impl Replay {
             identical,
             error: self.outcome.as_ref().err().map(|error| error.reason.as_str()),
             result: done.map(|(result, _)| &**result),
-            numbers: done.map(|(_, emitted)| by_name(&emitted.numbers)).unwrap_or_default(),
-            categories: done.map(|(_, emitted)| by_name(&emitted.categories)).unwrap_or_default(),
+            numbers: by_name(numbers.map(|(name, value)| (&**name, *value))),
+            categories: by_name(categories.map(|(name, value)| (&**name, &**value))),
         }
     }
 }
 
 /// A run may emit a name more than once.
-fn by_name<T>(emitted: &[(Box<str>, T)]) -> BTreeMap<&str, Vec<&T>> {
-    let mut names: BTreeMap<&str, Vec<&T>> = BTreeMap::new();
-    emitted.iter().for_each(|(name, value)| names.entry(name).or_default().push(value));
+fn by_name<'a, T>(emitted: impl Iterator<Item = (&'a str, T)>) -> BTreeMap<&'a str, Vec<T>> {
+    let mut names: BTreeMap<&str, Vec<T>> = BTreeMap::new();
+    emitted.for_each(|(name, value)| names.entry(name).or_default().push(value));
     names
 }
 

@@ -10,7 +10,7 @@ use crate::{
 use anyhow::Result;
 use serde_json::{Value, json};
 use tidegate::{
-    Aggregates, Batch, BatchId, Inspect, OpenStore,
+    Aggregates, Batch, BatchId, OpenStore,
     inspect::{BatchStatus, Progress},
 };
 
@@ -66,11 +66,7 @@ fn as_json(
     })
 }
 
-fn as_text(
-    status: &BatchStatus,
-    aggregates: &Aggregates,
-    failed: &[failures::Failures],
-) -> String {
+fn as_text(status: &BatchStatus, aggregates: &Aggregates, failed: &[failures::Failures]) -> String {
     let batch = &status.batch;
     let mut text = format!(
         "{}\n  {}\n  {}\n  {}\n  {}\n  digest {}\n",

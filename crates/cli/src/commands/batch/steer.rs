@@ -1,9 +1,15 @@
 //! `tidegate batch cancel` and `tidegate batch retry`
 
-use crate::{app::App, exit::Exit, out, show::{number, status}, store};
+use crate::{
+    app::App,
+    exit::Exit,
+    out,
+    show::{number, status},
+    store,
+};
 use anyhow::Result;
 use serde_json::json;
-use tidegate::{BatchId, OpenStore, Submit};
+use tidegate::{BatchId, OpenStore};
 
 /// Stops a batch for good.
 pub async fn cancel(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {

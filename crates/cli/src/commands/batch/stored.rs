@@ -7,7 +7,7 @@
 use anyhow::{Result, anyhow};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, VecDeque};
-use tidegate::{BatchId, Inspect, OpenStore, Page, inspect::PageQuery};
+use tidegate::{BatchId, OpenStore, Page, inspect::PageQuery};
 
 /// Reading goes on with more pages while they are smaller than this in all …
 const SMALL: usize = 1 << 20;
@@ -114,7 +114,9 @@ pub async fn find(store: &OpenStore, batch: BatchId, index: u64) -> Result<Optio
         let start = end.saturating_sub(stride);
         let mut pages = Pages::new(store, batch, start);
         while let Some(page) = pages.next().await?.filter(|page| page.range.lo < end) {
-            if page.range.hi > index && let Some(result) = result_in(&page, index)? {
+            if page.range.hi > index
+                && let Some(result) = result_in(&page, index)?
+            {
                 return Ok(Some(result));
             }
         }

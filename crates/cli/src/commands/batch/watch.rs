@@ -1,9 +1,7 @@
 //! `tidegate batch watch`
 
 use super::show;
-use crate::{
-    app::App, exit::Exit, show::progress::Follower, signals::Signals, store,
-};
+use crate::{app::App, exit::Exit, show::progress::Follower, signals::Signals, store};
 use anyhow::Result;
 use tidegate::{BatchId, OpenStore};
 
