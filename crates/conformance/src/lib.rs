@@ -17,6 +17,7 @@
 //! never passes: what depends on time is tested without depending on it.
 
 mod claim;
+mod claim_retries;
 mod differential;
 mod finalize;
 mod fixture;

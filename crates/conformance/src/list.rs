@@ -2,7 +2,8 @@
 //! made from this list. A case that is not in it is dead code, and the compiler says so.
 
 use crate::{
-    Case, claim, finalize, inspect, migrate, renew, reopen, settle, settle_races, steer, submit,
+    Case, claim, claim_retries, finalize, inspect, migrate, renew, reopen, settle, settle_races,
+    steer, submit,
 };
 use tidegate_core::source::Capabilities;
 
@@ -57,13 +58,14 @@ macro_rules! __each_case {
                 open_and_settled_count_what_is_asked_for,
                 next_due_is_the_next_expiry_or_retry,
                 fences_grow,
+                many_small_batches_are_claimed_together;
+            claim_retries(every):
                 due_retries_are_grouped_and_leased_once,
                 concurrent_claimers_share_retries_without_overlap,
                 retries_that_are_not_due_are_not_claimed,
                 an_expired_retry_lease_is_claimed_again,
                 the_dead_are_not_claimed,
-                retries_per_lease_are_bounded,
-                many_small_batches_are_claimed_together;
+                retries_per_lease_are_bounded;
             settle(every):
                 everything_is_written,
                 many_leases_of_many_batches_settle_together,

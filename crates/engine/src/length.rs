@@ -10,7 +10,7 @@ use tidegate_core::{
 /// The first ranges of an unknown batch are short: its runs may take hours.
 const FIRST: u64 = 4;
 /// Ranges grow by at most this factor per observation: one fast run proves little.
-const GROWTH: u64 = 16;
+const GROWTH: u64 = 64;
 /// Near a batch's end ranges shrink down to this share of the target, not further: below it, claims
 /// would cost more than they balance.
 const LEAST_SHARE: f64 = 0.01;

@@ -121,6 +121,9 @@ impl Ended<'_> {
         let id = self.id;
         let dead = failures::read(self.store, id, Some(ExceptionState::Dead)).await?;
         app.say(failures::text(id, &dead).trim_end());
+        if !self.store.capabilities().durable {
+            return Ok(());
+        }
         let flag = app.address.flag();
         app.say(&format!("run the dead ones again with `tidegate batch retry {id}{flag}`"));
         Ok(())

@@ -101,7 +101,7 @@ async fn work_on(
 ) -> Result<Report> {
     let worker = Worker::new(store.source(), workloads, options);
     let work = tokio::spawn(worker.run(signals.stop.clone()));
-    let follower = Follower::new(app, store, status, false);
+    let mut follower = Follower::new(app, store, status, false);
     tokio::select! {
         biased;
         report = work => match report {

@@ -7,13 +7,16 @@ pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// Four digits that matter: `0.1235`, `12.35`, `1,234.6`, `1.235e-7`.
+/// From here on all digits of a figure would only make a table wide.
+const LARGE: f64 = 1e7;
+
+/// Four digits that matter: `0.1235`, `12.35`, `1,234.6`, `1.235e-7`, `4.294e9`.
 pub fn figure(number: f64) -> String {
     let size = number.abs();
     if size == 0.0 {
         return "0".to_owned();
     }
-    if !(1e-4..1e15).contains(&size) {
+    if !(1e-4..LARGE).contains(&size) {
         return format!("{number:.3e}");
     }
     let decimals = match number.fract() == 0.0 {
@@ -26,7 +29,7 @@ pub fn figure(number: f64) -> String {
 /// A mean and its margin: two digits of the margin, and as many decimals of the mean, say all that
 /// is known.
 pub fn with_margin(mean: f64, margin: f64) -> String {
-    if !(1e-9..1e15).contains(&margin) || mean.abs() >= 1e15 {
+    if !(1e-9..LARGE).contains(&margin) || mean.abs() >= LARGE {
         return format!("{} ± {}", figure(mean), figure(margin));
     }
     let decimals = (1 - margin.log10().floor() as i32).max(0) as usize;
@@ -107,7 +110,8 @@ mod tests {
         for (mean, margin, text) in [
             (52.912_3, 0.149_9, "52.91 ± 0.15"),
             (3.615, 0.007_31, "3.6150 ± 0.0073"),
-            (2_147_483_648.5, 12_345.6, "2,147,483,648 ± 12,346"),
+            (2_147_483_648.5, 12_345.6, "2.147e9 ± 12,345.6"),
+            (12_345.6, 234.5, "12,346 ± 234"),
             (5.0, 0.0, "5 ± 0"),
         ] {
             assert_eq!(with_margin(mean, margin), text);

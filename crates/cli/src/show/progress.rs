@@ -28,7 +28,8 @@ pub struct Follower<'a> {
 
 enum View {
     Bar(ProgressBar),
-    Lines,
+    /// With the time of the last one.
+    Lines(Option<Instant>),
     Nothing,
 }
 
@@ -37,14 +38,14 @@ impl<'a> Follower<'a> {
     pub fn new(app: &App, store: &'a OpenStore, status: &BatchStatus, lines: bool) -> Self {
         let view = match () {
             () if app.draws() => View::Bar(bar(status)),
-            () if lines && !app.quiet => View::Lines,
+            () if lines && !app.quiet => View::Lines(None),
             () => View::Nothing,
         };
         Self { store, batch: status.batch.id, view }
     }
 
     /// Shows the batch until it is closed.
-    pub async fn until_closed(&self) -> Result<BatchStatus> {
+    pub async fn until_closed(&mut self) -> Result<BatchStatus> {
         loop {
             let start = Instant::now();
             let status = store::status(self.store, self.batch).await?;
@@ -52,37 +53,32 @@ impl<'a> Follower<'a> {
                 return Ok(status);
             }
             self.show(&status).await?;
-            tokio::time::sleep(self.pause().max(start.elapsed() * SHARE)).await;
+            tokio::time::sleep(DRAWN.max(start.elapsed() * SHARE)).await;
         }
     }
 
     /// Shows the batch as long as it is asked. What cannot be read now may be read later: whoever
     /// works on the batch says what is wrong with the store.
-    pub async fn forever(&self) -> std::convert::Infallible {
+    pub async fn forever(&mut self) -> std::convert::Infallible {
         loop {
             let _ = self.until_closed().await;
             tokio::time::sleep(DRAWN).await;
         }
     }
 
-    fn pause(&self) -> Duration {
-        if matches!(self.view, View::Lines) { LOGGED } else { DRAWN }
-    }
-
-    async fn show(&self, status: &BatchStatus) -> Result<()> {
-        match &self.view {
+    async fn show(&mut self, status: &BatchStatus) -> Result<()> {
+        match &mut self.view {
             View::Nothing => {}
-            View::Lines => out::note(&format!(
-                "batch {}: {}",
-                self.batch,
-                status::progress(&status.progress, status.batch.runs)
-            )),
+            View::Lines(Some(last)) if last.elapsed() < LOGGED => {}
+            View::Lines(last) => {
+                *last = Some(Instant::now());
+                let progress = status::progress(&status.progress, status.batch.runs);
+                out::note(&format!("batch {}: {progress}", self.batch));
+            }
             View::Bar(bar) => {
                 bar.set_position(status.progress.completed + status.progress.dead);
-                let trouble = trouble(&status.progress);
-                let leading = leading(&self.store.aggregates(self.batch).await?);
-                bar.set_prefix(trouble);
-                bar.set_message(leading);
+                bar.set_prefix(trouble(&status.progress));
+                bar.set_message(leading(&self.store.aggregates(self.batch).await?));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! A batch in words.
 
-use super::number::{count, percent, rate, span};
+use super::number::{self, count, percent, rate, span};
 use std::time::{Duration, SystemTime};
 use tidegate::{
     BatchState,
@@ -19,9 +19,8 @@ pub fn state(state: BatchState) -> &'static str {
 pub fn progress(progress: &Progress, runs: u64) -> String {
     let done = progress.completed + progress.dead;
     let share = percent(done, runs);
-    let mut text = format!("{} of {} runs ({share})", count(done), super::number::count(runs));
-    let rest =
-        [(progress.dead, "dead"), (progress.retrying, "retrying"), (progress.leased, "leased")];
+    let mut text = format!("{} of {} ({share})", count(done), number::runs(runs));
+    let rest = [(progress.dead, "dead"), (progress.retrying, "retrying")];
     for (number, word) in rest.into_iter().filter(|(number, _)| *number > 0) {
         text += &format!(", {} {word}", count(number));
     }

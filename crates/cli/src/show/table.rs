@@ -14,7 +14,7 @@ const BAR: usize = 30;
 pub fn table<const N: usize>(headings: [&str; N], words: usize, rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headings.map(out::faint));
+    table.set_header(headings);
     table.add_rows(rows);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -22,8 +22,12 @@ pub fn table<const N: usize>(headings: [&str; N], words: usize, rows: Vec<[Strin
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect()
+    // Colors come last: the table would count them as columns.
+    let styled = |(at, line): (usize, String)| match at {
+        0 => out::faint(line.trim_end()) + "\n",
+        _ => format!("{}\n", line.trim_end()),
+    };
+    table.lines().enumerate().map(styled).collect()
 }
 
 /// One row per named number.

@@ -64,7 +64,9 @@ fn each_run_has_its_own_verdict() {
 #[test]
 fn what_is_collected_is_not_collected_again() {
     let acting = Acting::new(group(0, 8), 100);
-    (0..3).for_each(|_| drop(act_once(&acting)));
+    for waiting in 1..=3 {
+        assert_eq!(act_once(&acting), Next::Go { waiting });
+    }
     let range = |lo, hi| Progress::Range { settled: Range::new(lo, hi), end: 8 };
     assert_eq!(acting.collect().unwrap().progress, range(0, 3));
     assert!(acting.collect().is_none());

@@ -8,6 +8,10 @@
 -- newest version. Every change joins `decision`, so that none happens before all locks are held. No
 -- row is changed by two CTEs: they do not see each other's work.
 --
+-- Pages are megabytes. They are unnested in a select list, which streams them; in a from clause, or
+-- sorted, they would be written to a temporary file first. Their rows are new, so that nobody waits
+-- for them and their order does not matter.
+--
 -- A cancelled batch has nothing to settle, even if a claim that crossed the cancellation got a lease.
 --
 -- $1 lease in ms; ranges: $2 batch, $3 fence, $4 from, $5 to, $6 end; retries: $7 batch, $8 fence,
@@ -116,9 +120,11 @@ paged as (
     insert into tidegate.page (batch_id, lo, hi, indexes, results)
     select p.batch_id, p.lo, p.hi, p.indexes::bigint[], p.results
     from decision d
-    cross join unnest($16, $17, $18, $19, $20) as p (batch_id, lo, hi, indexes, results)
+    cross join (
+        select unnest($16) as batch_id, unnest($17) as lo, unnest($18) as hi,
+            unnest($19) as indexes, unnest($20) as results
+    ) p
     where d.apply
-    order by p.batch_id, p.lo
 ),
 totaled as (
     insert into tidegate.part (batch_id, accumulator, sequence, body)

@@ -9,7 +9,7 @@ use tidegate::{BatchId, OpenStore};
 pub async fn run(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
     let status = store::status(store, id).await?;
     let signals = Signals::listen()?;
-    let follower = Follower::new(app, store, &status, true);
+    let mut follower = Follower::new(app, store, &status, true);
     let closed = tokio::select! {
         biased;
         () = signals.stop.stopped() => None,
