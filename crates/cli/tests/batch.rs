@@ -81,7 +81,7 @@ fn a_batch_is_shown() {
       completed with failures
       20 of 20 runs (100.0 %), 3 dead
       seed 1, snapshot b48f68370f80, keep all, 5 attempts, time-out 1 h 0 min
-      digest c9240289841a450bae716f3885eb85f4
+      digest 31a0d14ee34ddd5e6a090d9aa0a752e6
 
                  mean ± 95 %       sd      min      5 %     25 %     50 %     75 %     95 %      max  count
     value  1.787e9 ± 6.415e8  1.349e9  5.830e7  5.830e7  4.180e8  1.480e9  3.143e9  3.834e9  3.834e9     17

@@ -20,7 +20,7 @@ fn aggregates_are_shown_at_the_end() {
         ▅▅▆▆▆▆▆▆▆▆▇▇▆▆▇▇▇▇▅▅▇▇▆▆▅▅▆▆▅▅▆▆▆▆▆▆▅▅▆▆▆▆▇▇████▆▆██▆▆▆▆▆▆▆▆▅▅▆▆
         1,082,630                                                4.293e9
 
-    digest d4dff8fadd7cad957322bc3da515460e
+    digest 11e873f33732694a781c28e8aca1dae0
     ");
     assert!(said.stderr.starts_with("batch 1: 1,000 runs of noop, seed 1, in sqlite\n"));
     assert!(said.stderr.contains("batch 1 completed: 1,000 of 1,000 runs (100.0 %)"));
@@ -60,7 +60,7 @@ fn categories_and_distributions_have_bars() {
       Old Hands                ▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▂▄▄▄▄▆▆▆▆▄▄▄▄▃▃▃▃▂▂▂▂▂▂▂▂
                    8                                                 20
 
-    digest 3f891538db2730354372dc7cd9009a95
+    digest bb66d1566f5b9b6b5a8435ca3fa629ab
     ");
 }
 

@@ -11,8 +11,6 @@ pub enum Kind {
     ReadOnly,
     /// No schema, or an older one than this binary needs.
     SchemaOutdated,
-    /// A schema that a newer binary has made unusable for this one.
-    SchemaTooNew,
     /// The address is malformed, or leads to something that is no Tidegate store.
     BadAddress,
     /// What was asked for is not there.

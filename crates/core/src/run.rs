@@ -19,6 +19,7 @@ pub struct Run {
 
 impl Run {
     /// Run `index` of a batch with `seed`.
+    #[inline]
     pub fn new(seed: u64, index: u64) -> Self {
         Self {
             index,
@@ -32,12 +33,14 @@ impl Run {
     }
 
     /// The same run on its next attempt.
+    #[inline]
     pub fn after(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
     /// Gives the run an end; a workload that waits for others must observe it.
+    #[inline]
     pub fn until(mut self, deadline: Option<Instant>) -> Self {
         self.deadline = deadline;
         self
@@ -87,6 +90,7 @@ impl Run {
     }
 
     /// What the run emitted, or why it may not.
+    #[inline]
     pub fn finish(self) -> Result<Emitted, RunError> {
         match self.refused {
             Some(error) => Err(error),

@@ -3,6 +3,7 @@
 use crate::{
     backoff::{Backoff, mix},
     group::group,
+    length::LengthTuner,
     options::Until,
     room::room,
     snapshots::Snapshots,
@@ -24,6 +25,7 @@ pub struct Claimer {
     pub(crate) shared: Shared,
     workloads: Vec<String>,
     snapshots: Snapshots,
+    pub(crate) tuner: LengthTuner,
     backoff: Backoff,
     pause: Duration,
     /// The batches that this worker closed.
@@ -36,6 +38,7 @@ impl Claimer {
         Self {
             workloads: workloads.names().map(str::to_owned).collect(),
             snapshots: Snapshots::new(workloads),
+            tuner: LengthTuner::new(shared.options.target, shared.options.range_length),
             backoff: Backoff::new(noise),
             pause: SHORTEST_PAUSE,
             finalized: Vec::new(),
@@ -66,12 +69,12 @@ impl Claimer {
     }
 
     /// Waits until leases may be claimed; `None` once a stop is asked for.
-    async fn room(&self) -> Option<usize> {
+    async fn room(&mut self) -> Option<usize> {
         loop {
             if self.shared.stop.is_stopped() {
                 return None;
             }
-            let ahead = self.tuner().runs_are_short();
+            let ahead = self.learn();
             let (unfinished, held) = self.shared.desk.load();
             let room = room(self.shared.options.threads, ahead, unfinished, held);
             if room > 0 {
@@ -90,7 +93,7 @@ impl Claimer {
         let request = ClaimRequest {
             worker: options.worker.clone(),
             slots,
-            lengths: self.tuner().lengths(),
+            lengths: self.tuner.lengths(),
             workloads: self.workloads.clone(),
             only: options.only,
             lease: options.lease,
@@ -140,7 +143,11 @@ impl Claimer {
         }
     }
 
-    fn tuner(&self) -> std::sync::MutexGuard<'_, crate::length::LengthTuner> {
-        self.shared.tuner.lock().expect("nothing panics while it holds the lock")
+    /// Takes in how long runs took. Returns whether they are short enough to lease ahead.
+    fn learn(&mut self) -> bool {
+        for (batch, experience) in self.shared.desk.experience() {
+            self.tuner.observe(batch, experience.runs, experience.busy);
+        }
+        self.tuner.runs_are_short()
     }
 }

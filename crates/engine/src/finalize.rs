@@ -19,14 +19,9 @@ impl Claimer {
         };
         for closed in &finalized {
             tracing::info!("batch {} is {}", closed.batch, closed.state.as_str());
-            self.forget(closed.batch);
+            self.tuner.forget(closed.batch);
         }
         self.finalized.extend(&finalized);
         Ok(finalized.len() as u64)
-    }
-
-    fn forget(&self, batch: BatchId) {
-        let mut tuner = self.shared.tuner.lock().expect("nothing panics while it holds the lock");
-        tuner.forget(batch);
     }
 }

@@ -77,13 +77,11 @@ impl Settler {
         let phases = &self.shared.phases;
         phases.settles.add(1);
         phases.settle_time.add_time(start.elapsed());
-        let mut tuner = self.shared.tuner.lock().expect("nothing panics while it holds the lock");
         for outcome in outcomes {
             let rows = 2 + outcome.failed.len() + usize::from(outcome.page.is_some());
             phases.act_time.add_time(outcome.busy);
             phases.settled_rows.add(rows as u64);
             phases.settled_runs.add(outcome.progress.len());
-            tuner.observe(outcome.batch, outcome.progress.len(), outcome.busy);
         }
     }
 }

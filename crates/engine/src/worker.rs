@@ -3,17 +3,12 @@
 use crate::{
     act::{Desk, Hands, HungRuns, Threads},
     claim::Claimer,
-    length::LengthTuner,
     options::WorkerOptions,
     phases::{PhaseReport, Phases},
     settle::Settler,
     stop::Stop,
 };
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 use tidegate_core::{Source, StoreError, Workloads, source::Finalized};
 use tokio::time::{Instant, sleep};
 
@@ -31,7 +26,6 @@ pub(crate) struct Shared {
     pub options: Arc<WorkerOptions>,
     pub desk: Arc<Desk>,
     pub phases: Arc<Phases>,
-    pub tuner: Arc<Mutex<LengthTuner>>,
     pub stop: Stop,
     pub started: Instant,
 }
@@ -71,12 +65,10 @@ impl Worker {
         phases: Arc<Phases>,
     ) -> Self {
         let desk = Desk::new(hands.count(), options.flush_runs, options.flush_after);
-        let tuner = LengthTuner::new(options.target, options.range_length);
         let shared = Shared {
             source,
             desk: Arc::new(desk),
             phases,
-            tuner: Arc::new(Mutex::new(tuner)),
             stop: Stop::new(),
             started: Instant::now(),
             options: Arc::new(options),

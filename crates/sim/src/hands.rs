@@ -37,7 +37,7 @@ impl VirtualHands {
         while let Some((item, turn)) = acting.begin(Instant::now()) {
             let behaviour = self.behaviours[&acting.group().batch.workload];
             sleep(behaviour.duration(item.index)).await;
-            let acted = act_on(acting.group(), item, &mut result);
+            let acted = act_on(acting.group(), item, Instant::now(), &mut result);
             let next = acting.record(turn, acted, &result, Instant::now());
             desk.recorded(next);
             match next {

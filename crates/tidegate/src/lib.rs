@@ -38,3 +38,8 @@ pub fn worker_id() -> WorkerId {
     let noise = RandomState::new().hash_one(std::process::id());
     WorkerId(format!("{}-{noise:016x}", std::process::id()))
 }
+
+/// Compiles the README's Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

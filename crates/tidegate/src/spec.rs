@@ -1,10 +1,10 @@
 //! Submitting with the workload's own check of the snapshot.
 
+use std::time::Duration;
 use tidegate_core::{
     Batch, InvalidSnapshot, Keep, RetryPolicy, Snapshot, StoreError, Submit, Workloads,
     submit::NewBatch,
 };
-use std::time::Duration;
 
 /// Longest run unless asked otherwise: long enough for anything that is not stuck.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);

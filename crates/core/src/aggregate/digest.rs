@@ -11,10 +11,9 @@ pub struct Digest(u128);
 impl Digest {
     /// Adds one result.
     pub fn add(&mut self, index: u64, result: &[u8]) {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&index.to_le_bytes());
-        hasher.update(result);
-        let hash = hasher.finalize();
+        let mut key = *b"tidegate digest v1 ____ ________";
+        key[24..].copy_from_slice(&index.to_le_bytes());
+        let hash = blake3::keyed_hash(&key, result);
         let half = std::array::from_fn(|i| hash.as_bytes()[i]);
         self.merge(Digest(u128::from_le_bytes(half)));
     }

@@ -32,7 +32,17 @@ struct State {
     collected_to: u64,
     since: Option<Instant>,
     buffer: Buffer,
+    experience: Experience,
     halted: bool,
+}
+
+/// How long runs of a batch took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Experience {
+    /// So many runs …
+    pub runs: u64,
+    /// … took so long in all.
+    pub busy: Duration,
 }
 
 #[derive(Default)]
@@ -89,6 +99,7 @@ impl Acting {
             collected_to: 0,
             since: None,
             buffer: Buffer::default(),
+            experience: Experience::default(),
             halted: false,
         };
         let full_at = (2 * flush_runs).saturating_sub(1).max(1);
@@ -156,7 +167,10 @@ impl Acting {
                 buffer.failed.push(Failed { index: item.index, attempts, reason, delay: None });
             }
         }
-        buffer.busy += state.since.take().map_or(Duration::ZERO, |since| now - since);
+        let busy = state.since.take().map_or(Duration::ZERO, |since| now - since);
+        buffer.busy += busy;
+        state.experience.busy += busy;
+        state.experience.runs += 1;
         buffer.oldest.get_or_insert(now);
         state.position += 1;
     }
@@ -204,6 +218,12 @@ impl Acting {
     /// Whether every run has its verdict.
     pub fn is_finished(&self) -> bool {
         self.state().position == self.len()
+    }
+
+    /// How long runs took, unless that was asked before.
+    pub fn batch_experience(&self) -> Option<(BatchId, Experience)> {
+        let experience = std::mem::take(&mut self.state().experience);
+        (experience.runs > 0).then_some((self.group.lease.batch, experience))
     }
 
     /// Runs waiting to be settled, and since when.

@@ -1,6 +1,6 @@
 //! Where groups lie until they are settled.
 
-use super::{Acting, Next, Outcome};
+use super::{Acting, Experience, Next, Outcome};
 use crate::group::Group;
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
     },
     time::Duration,
 };
-use tidegate_core::{Fence, Lease};
+use tidegate_core::{BatchId, Fence, Lease};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -25,6 +25,8 @@ pub struct Desk {
     queue: async_channel::Sender<Arc<Acting>>,
     taken: async_channel::Receiver<Arc<Acting>>,
     held: Mutex<BTreeMap<Fence, Arc<Acting>>>,
+    /// What groups that are gone have left to learn from.
+    gone_experience: Mutex<Vec<(BatchId, Experience)>>,
     /// Something may be worth settling.
     ripe: Notify,
     /// There may be room for new leases, or something to finalize.
@@ -44,6 +46,7 @@ impl Desk {
             queue,
             taken,
             held: Mutex::default(),
+            gone_experience: Mutex::default(),
             ripe: Notify::new(),
             free: Notify::new(),
             done: AtomicBool::new(false),
@@ -104,6 +107,18 @@ impl Desk {
     /// Returns when there may be room, or something was settled.
     pub async fn freed(&self) {
         self.free.notified().await;
+    }
+
+    /// How long runs of each batch took since this was last asked.
+    pub fn experience(&self) -> Vec<(BatchId, Experience)> {
+        let mut experience = std::mem::take(&mut *self.gone_experience());
+        let held = self.held();
+        experience.extend(held.values().filter_map(|acting| acting.batch_experience()));
+        experience
+    }
+
+    fn gone_experience(&self) -> MutexGuard<'_, Vec<(BatchId, Experience)>> {
+        self.gone_experience.lock().expect("nothing panics while it holds the lock")
     }
 
     /// How many groups have runs to act on, and how many are held in all.
@@ -174,6 +189,7 @@ impl Desk {
         for fence in fences {
             if let Some(acting) = self.held().remove(&fence) {
                 acting.halt();
+                self.gone_experience().extend(acting.batch_experience());
             }
         }
         self.free.notify_one();

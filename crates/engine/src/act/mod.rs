@@ -8,7 +8,7 @@ mod desk;
 mod one;
 mod threads;
 
-pub use acting::{Acting, Next, Outcome};
+pub use acting::{Acting, Experience, Next, Outcome};
 pub use desk::Desk;
 pub use one::{Acted, act_on};
 pub use threads::Threads;

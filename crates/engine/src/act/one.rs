@@ -4,9 +4,9 @@ use crate::{backoff::mix, group::Group};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
-    time::Instant,
 };
 use tidegate_core::{RetryItem, Run, RunError, Verdict, run::Emitted};
+use tokio::time::Instant;
 
 /// What came of acting on one run.
 pub struct Acted {
@@ -14,10 +14,10 @@ pub struct Acted {
     pub emitted: Result<Emitted, RunError>,
 }
 
-/// Carries out one run of a group. The result is left in `result`.
-pub fn act_on(group: &Group, item: RetryItem, result: &mut Vec<u8>) -> Acted {
+/// Carries out one run of a group that begins `now`. The result is left in `result`.
+pub fn act_on(group: &Group, item: RetryItem, now: Instant, result: &mut Vec<u8>) -> Acted {
     result.clear();
-    let deadline = group.batch.timeout.map(|timeout| Instant::now() + timeout);
+    let deadline = group.batch.timeout.map(|timeout| (now + timeout).into_std());
     let mut run = Run::new(group.batch.seed, item.index).after(item.attempts).until(deadline);
     let outcome = catch_unwind(AssertUnwindSafe(|| group.prepared.run(&mut run, result)));
     let emitted = match outcome {

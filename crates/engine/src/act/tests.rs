@@ -39,9 +39,10 @@ fn group(lo: u64, hi: u64) -> Group {
 
 fn act_once(acting: &Acting) -> Next {
     let mut result = Vec::new();
-    let (item, turn) = acting.begin(Instant::now()).expect("there is a run to begin");
-    let acted = act_on(acting.group(), item, &mut result);
-    acting.record(turn, acted, &result, Instant::now())
+    let now = Instant::now();
+    let (item, turn) = acting.begin(now).expect("there is a run to begin");
+    let acted = act_on(acting.group(), item, now, &mut result);
+    acting.record(turn, acted, &result, now)
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn a_hung_run_is_taken_over_and_its_thread_changes_nothing() {
     assert_eq!(act_once(&acting), Next::Go { waiting: 2 });
 
     let mut result = Vec::new();
-    let acted = act_on(acting.group(), item, &mut result);
+    let acted = act_on(acting.group(), item, start, &mut result);
     assert_eq!(acting.record(turn, acted, &result, start), Next::Superseded);
     let outcome = acting.collect().unwrap();
     assert!(outcome.failed[0].reason.starts_with("timed out"));

@@ -111,7 +111,7 @@ impl Crew {
     fn act_through(&self, acting: &Acting, result: &mut Vec<u8>) -> bool {
         let mut now = Instant::now();
         while let Some((item, turn)) = acting.begin(now) {
-            let acted = act_on(acting.group(), item, result);
+            let acted = act_on(acting.group(), item, now, result);
             now = Instant::now();
             let next = acting.record(turn, acted, result, now);
             self.desk.recorded(next);
