@@ -2,12 +2,18 @@
 
 use crate::out;
 use anyhow::{Context, Result};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
 };
 use tidegate::Stop;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Signals this close together are one wish: some tools signal a process and then its group.
+const SAME: Duration = Duration::from_millis(300);
 
 /// Listens for signals and passes them on.
 #[derive(Clone)]
@@ -34,14 +40,19 @@ impl Signals {
     }
 
     async fn pass_on(self, mut interrupts: Signal, mut terminations: Signal) {
+        let mut first: Option<Instant> = None;
         loop {
             let code = tokio::select! {
                 _ = interrupts.recv() => 128 + 2,
                 _ = terminations.recv() => 128 + 15,
             };
-            if self.stop.is_stopped() {
-                std::process::exit(code.into());
+            if let Some(first) = first {
+                if first.elapsed() >= SAME {
+                    std::process::exit(code.into());
+                }
+                continue;
             }
+            first = Some(Instant::now());
             self.code.store(code, SeqCst);
             out::note("stopping: runs in progress are finished and settled; again to end at once");
             self.stop.stop();

@@ -9,9 +9,9 @@ use crate::{
     snapshots::Snapshots,
     worker::{Shared, WorkerError},
 };
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    StoreError, Workloads,
+    BatchId, StoreError, Workloads,
     claim::{Claim, ClaimRequest},
     source::Finalized,
 };
@@ -28,6 +28,8 @@ pub struct Claimer {
     pub(crate) tuner: LengthTuner,
     backoff: Backoff,
     pause: Duration,
+    /// Batches that cannot be closed because what is stored of them cannot be read.
+    pub(crate) damaged: BTreeSet<BatchId>,
     /// The batches that this worker closed.
     pub finalized: Vec<Finalized>,
 }
@@ -41,6 +43,7 @@ impl Claimer {
             tuner: LengthTuner::new(shared.options.target, shared.options.range_length),
             backoff: Backoff::new(noise),
             pause: SHORTEST_PAUSE,
+            damaged: BTreeSet::new(),
             finalized: Vec::new(),
             shared,
         }
@@ -60,7 +63,9 @@ impl Claimer {
             let groups = group(&mut claim, &mut self.snapshots, &self.shared.phases);
             self.shared.desk.put(groups);
             let closed = self.finalize(std::mem::take(&mut claim.settled)).await?;
-            if claim.open == closed && self.shared.options.until == Until::Idle {
+            if claim.open <= closed + self.damaged.len() as u64
+                && self.shared.options.until == Until::Idle
+            {
                 break;
             }
             self.rest(found || closed > 0, claim.next_due).await;
@@ -148,6 +153,6 @@ impl Claimer {
         for (batch, experience) in self.shared.desk.experience() {
             self.tuner.observe(batch, experience.runs, experience.busy);
         }
-        self.tuner.runs_are_short()
+        self.tuner.runs_are_short(&self.shared.desk.batches())
     }
 }

@@ -1,27 +1,37 @@
 //! Closing batches.
 
 use crate::{claim::Claimer, worker::WorkerError};
-use tidegate_core::BatchId;
+use tidegate_core::{BatchId, Kind};
 
 impl Claimer {
     /// Closes batches that a claim found settled. Whoever finds them may do it; for each, one does.
     /// Returns how many this worker closed. A failure that may pass is left to the next claim.
     pub(crate) async fn finalize(&mut self, settled: Vec<BatchId>) -> Result<u64, WorkerError> {
-        if settled.is_empty() {
-            return Ok(0);
+        let mut closed = 0;
+        let sound: Vec<BatchId> =
+            settled.into_iter().filter(|batch| !self.damaged.contains(batch)).collect();
+        // Usually one. One by one, so that one that cannot be read holds up no other.
+        for batch in sound {
+            closed += self.finalize_one(batch).await?;
         }
-        let finalized = match self.shared.source.finalize(settled).await {
-            Ok(finalized) => finalized,
-            Err(error) => {
-                self.recover(error).await?;
-                return Ok(0);
+        Ok(closed)
+    }
+
+    async fn finalize_one(&mut self, batch: BatchId) -> Result<u64, WorkerError> {
+        match self.shared.source.finalize(vec![batch]).await {
+            Ok(finalized) => {
+                for closed in &finalized {
+                    tracing::info!("batch {} is {}", closed.batch, closed.state.as_str());
+                }
+                self.finalized.extend(&finalized);
+                Ok(finalized.len() as u64)
             }
-        };
-        for closed in &finalized {
-            tracing::info!("batch {} is {}", closed.batch, closed.state.as_str());
-            self.tuner.forget(closed.batch);
+            Err(error) if error.kind() == Kind::Corrupt => {
+                tracing::error!("{error}; going on with other batches");
+                self.damaged.insert(batch);
+                Ok(0)
+            }
+            Err(error) => self.recover(error).await.map(|()| 0),
         }
-        self.finalized.extend(&finalized);
-        Ok(finalized.len() as u64)
     }
 }

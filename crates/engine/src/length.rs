@@ -1,6 +1,9 @@
 //! How long ranges should be: learned from how long runs take.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 use tidegate_core::{
     BatchId,
     claim::{Length, Lengths},
@@ -14,6 +17,8 @@ const GROWTH: u64 = 64;
 /// Near a batch's end ranges shrink down to this share of the target, not further: below it, claims
 /// would cost more than they balance.
 const LEAST_SHARE: f64 = 0.01;
+/// Batches remembered at the same time: they are sent with every claim.
+const MAX_BATCHES: usize = 64;
 /// Runs that take longer than this are not leased ahead: another worker may be idle.
 const SHORT_RUN: Duration = Duration::from_millis(50);
 
@@ -23,6 +28,7 @@ pub struct LengthTuner {
     target: Duration,
     fixed: Option<u64>,
     batches: HashMap<BatchId, Experience>,
+    clock: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,39 +36,48 @@ struct Experience {
     seconds_per_run: f64,
     /// The most runs that were observed at once.
     observed: u64,
+    /// When it was last observed.
+    at: u64,
 }
 
 impl LengthTuner {
     /// Aims at ranges that take `target`, unless a length is fixed.
     pub fn new(target: Duration, fixed: Option<u64>) -> Self {
-        Self { target, fixed, batches: HashMap::new() }
+        Self { target, fixed, batches: HashMap::new(), clock: 0 }
     }
 
     /// Learns that `runs` runs of a batch took `busy` in all.
     pub fn observe(&mut self, batch: BatchId, runs: u64, busy: Duration) {
         let sample = busy.as_secs_f64() / runs.max(1) as f64;
-        let known = self
-            .batches
-            .entry(batch)
-            .or_insert(Experience { seconds_per_run: sample, observed: runs });
+        let known = self.batches.entry(batch).or_insert(Experience {
+            seconds_per_run: sample,
+            observed: runs,
+            at: 0,
+        });
+        self.clock += 1;
+        known.at = self.clock;
         known.seconds_per_run = 0.7 * known.seconds_per_run + 0.3 * sample;
         known.observed = known.observed.max(runs);
+        if self.batches.len() > MAX_BATCHES {
+            let oldest = self.batches.iter().min_by_key(|(_, known)| known.at).map(|(id, _)| *id);
+            oldest.map(|batch| self.batches.remove(&batch));
+        }
     }
 
-    /// Forgets batches that are closed.
-    pub fn forget(&mut self, batch: BatchId) {
-        self.batches.remove(&batch);
-    }
-
-    /// Whether it is known that all runs seen are so short that leasing ahead holds up nobody.
-    pub fn runs_are_short(&self) -> bool {
-        let short = |known: &Experience| known.seconds_per_run < SHORT_RUN.as_secs_f64();
-        !self.batches.is_empty() && self.batches.values().all(short)
+    /// Whether it is known that the runs of all these batches are so short that leasing ahead holds
+    /// up nobody.
+    pub fn runs_are_short(&self, batches: &BTreeSet<BatchId>) -> bool {
+        let short = |batch| {
+            let known: Option<&Experience> = self.batches.get(batch);
+            known.is_some_and(|known| known.seconds_per_run < SHORT_RUN.as_secs_f64())
+        };
+        !batches.is_empty() && batches.iter().all(short)
     }
 
     /// The lengths to ask for.
     pub fn lengths(&self) -> Lengths {
         if let Some(length) = self.fixed {
+            let length = length.clamp(1, MAX_RANGE_LENGTH);
             let fixed = Length { most: length, least: length };
             return Lengths { unknown: fixed, known: Vec::new() };
         }
@@ -98,10 +113,19 @@ mod tests {
     #[test]
     fn long_runs_are_leased_one_by_one() {
         let mut tuner = LengthTuner::new(Duration::from_secs(1), None);
-        assert!(!tuner.runs_are_short());
         tuner.observe(BATCH, 1, Duration::from_secs(600));
         assert_eq!(tuner.lengths().of(BATCH), Length { most: 1, least: 1 });
-        assert!(!tuner.runs_are_short());
+        tuner.observe(BatchId(2), 1, Duration::from_millis(1));
+        assert!(!tuner.runs_are_short(&BTreeSet::from([BATCH, BatchId(2)])));
+        assert!(tuner.runs_are_short(&BTreeSet::from([BatchId(2)])));
+    }
+
+    #[test]
+    fn old_batches_are_forgotten() {
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), None);
+        (0..1_000).for_each(|id| tuner.observe(BatchId(id), 1, Duration::from_millis(1)));
+        assert_eq!(tuner.lengths().known.len(), MAX_BATCHES);
+        assert!(tuner.lengths().known.iter().any(|(id, _)| *id == BatchId(999)));
     }
 
     #[test]

@@ -170,6 +170,9 @@ impl PhaseReport {
     /// The limit, and what to do about it.
     pub fn advice(&self) -> String {
         let (act, idle, held_up) = self.shares();
+        if act + idle + held_up < 1.0 {
+            return "nothing was settled in this time".to_owned();
+        }
         match self.limit() {
             Limit::Acting => format!("acting is {act:.0} % of the time: more workers will help"),
             Limit::Claiming => format!(
@@ -182,36 +185,43 @@ impl PhaseReport {
             ),
         }
     }
+
+    /// All of it for people, a line per phase.
+    pub fn lines(&self) -> [String; 5] {
+        let per = |total: f64, count: u64| total / count.max(1) as f64;
+        let (act, idle, held_up) = self.shares();
+        [
+            format!(
+                "claims {} ({:.0} ms, {:.1} ms each, {:.0} runs each)",
+                self.claims,
+                self.claim_ms,
+                per(self.claim_ms, self.claims),
+                per(self.claimed_runs as f64, self.claims),
+            ),
+            format!("snapshots {} hits, {} misses", self.snapshot_hits, self.snapshot_misses),
+            format!(
+                "settles {} ({} runs, {} rows, {} transactions, {:.0} ms, {:.1} ms each), {} late",
+                self.settles,
+                self.settled_runs,
+                self.settled_rows,
+                self.settles,
+                self.settle_ms,
+                per(self.settle_ms, self.settles),
+                self.late,
+            ),
+            format!(
+                "threads acted for {:.0} ms: {act:.0} % of their time, {idle:.0} % without work, \
+                 {held_up:.0} % waiting to settle",
+                self.act_ms,
+            ),
+            self.advice(),
+        ]
+    }
 }
 
 impl std::fmt::Display for PhaseReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let per = |total: f64, count: u64| total / count.max(1) as f64;
-        let (act, idle, held_up) = self.shares();
-        write!(
-            f,
-            "claims {} ({:.0} ms, {:.1} ms each, {:.0} runs each); \
-             snapshots {} hits, {} misses; \
-             act {:.0} ms; \
-             settles {} ({} runs, {} rows, {} transactions, {:.0} ms, {:.1} ms each); \
-             late {}; threads acting {act:.0} %, without work {idle:.0} %, \
-             waiting to settle {held_up:.0} %: {}",
-            self.claims,
-            self.claim_ms,
-            per(self.claim_ms, self.claims),
-            per(self.claimed_runs as f64, self.claims),
-            self.snapshot_hits,
-            self.snapshot_misses,
-            self.act_ms,
-            self.settles,
-            self.settled_runs,
-            self.settled_rows,
-            self.settles,
-            self.settle_ms,
-            per(self.settle_ms, self.settles),
-            self.late,
-            self.advice()
-        )
+        f.write_str(&self.lines().join("; "))
     }
 }
 

@@ -32,14 +32,13 @@ impl Shared {
         if leases.is_empty() {
             return Ok(());
         }
-        let request = Renewal { leases, lease: self.options.lease };
-        let lost = self.source.renew(request).await?;
-        // A lease that was settled to its end meanwhile is not held any more and not lost either.
-        let still_held = self.desk.leases();
-        let lost: Vec<_> = lost
-            .into_iter()
-            .filter(|fence| still_held.iter().any(|lease| lease.fence == *fence))
-            .collect();
+        let request = Renewal { leases: leases.clone(), lease: self.options.lease };
+        let mut lost = self.source.renew(request).await?;
+        // What was settled in part meanwhile was asked for in vain: that says nothing.
+        let held = self.desk.leases();
+        let unchanged =
+            |fence| leases.iter().any(|lease| lease.fence == fence && held.contains(lease));
+        lost.retain(|fence| unchanged(*fence));
         if !lost.is_empty() {
             self.phases.late.add(lost.len() as u64);
             tracing::warn!("{} leases were lost to other workers", lost.len());

@@ -1,8 +1,14 @@
 //! Snapshots that this process has already read and prepared, by hash.
 
 use crate::phases::Phases;
-use std::{collections::HashMap, sync::Arc};
-use tidegate_core::{Batch, Run, RunError, Snapshot, SnapshotHash, Workloads, workload::Prepared};
+use std::{
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+use tidegate_core::{
+    AnyWorkload, Batch, Run, RunError, Snapshot, SnapshotHash, Workloads, workload::Prepared,
+};
 
 /// Most snapshots kept: each may take megabytes in its prepared form.
 const MAX_CACHED: usize = 32;
@@ -54,9 +60,7 @@ impl Snapshots {
         }
         phases.snapshot_misses.add(1);
         let prepared = match self.workloads.get(&batch.workload) {
-            Some(workload) => workload
-                .prepare(&entry.snapshot)
-                .unwrap_or_else(|invalid| Unusable::because(invalid.to_string())),
+            Some(workload) => prepare(workload, &entry.snapshot).unwrap_or_else(Unusable::because),
             None => Unusable::because(format!("workload `{}` is unknown here", batch.workload)),
         };
         entry.prepared.insert(batch.workload.clone(), prepared.clone());
@@ -70,6 +74,16 @@ impl Snapshots {
             let oldest = self.cached.iter().min_by_key(|(_, entry)| entry.used).map(|(h, _)| *h);
             oldest.map(|hash| self.cached.remove(&hash));
         }
+    }
+}
+
+fn prepare(
+    workload: Arc<dyn AnyWorkload>,
+    snapshot: &Snapshot,
+) -> Result<Arc<dyn Prepared>, String> {
+    match catch_unwind(AssertUnwindSafe(|| workload.prepare(snapshot))) {
+        Ok(prepared) => prepared.map_err(|invalid| invalid.to_string()),
+        Err(_) => Err("the workload panicked while it read the snapshot".to_owned()),
     }
 }
 

@@ -12,6 +12,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use tidegate_core::{Source, StoreError, Workloads, source::Finalized};
 use tokio::time::{Instant, sleep};
 
+/// How long the last calls to a store may take after a stop, beyond the grace.
+const STORE_GRACE: Duration = Duration::from_secs(2);
+
 /// Works on the batches of a store until it is told to stop, or nothing is left to do.
 pub struct Worker {
     workloads: Workloads,
@@ -83,16 +86,29 @@ impl Worker {
         let mut claimer = Claimer::new(self.shared.clone(), self.workloads.clone());
         let mut settler = Settler::new(self.shared.clone());
 
-        let work = async {
-            tokio::try_join!(self.claim_and_act(&mut claimer), settler.settle_until_done())
+        let settle = async {
+            let ended = settler.settle_until_done().await;
+            if ended.is_err() {
+                self.shared.stop.stop(); // nothing that is acted on now can be settled
+            }
+            ended
         };
-        tokio::select! {
+        let work = async {
+            let (acted, settled) = tokio::join!(self.claim_and_act(&mut claimer), settle);
+            settled.and(acted)
+        };
+        let ended = tokio::select! {
             biased;
-            ended = work => ended?,
+            ended = work => ended,
+            () = self.time_is_over(STORE_GRACE) => {
+                tracing::warn!("the store does not answer: what is not settled will be repeated");
+                Ok(())
+            }
             never = self.shared.renew_leases() => match never {},
             never = self.report_phases() => match never {},
         };
         self.shared.give_back_rest().await;
+        ended?;
         Ok(Report { phases: self.phases(), finalized: claimer.finalized })
     }
 
@@ -107,7 +123,7 @@ impl Worker {
             tokio::select! {
                 biased;
                 ended = self.hands.work(shared.desk.clone()) => ended.map_err(WorkerError::Hung),
-                () = self.grace_is_over() => Ok(()),
+                () = self.time_is_over(Duration::ZERO) => Ok(()),
             }
         };
         let ended = tokio::try_join!(claim, act);
@@ -116,9 +132,10 @@ impl Worker {
         ended.map(|_| ())
     }
 
-    async fn grace_is_over(&self) {
+    /// Returns when a stop was asked for and the grace, and some more, has passed.
+    async fn time_is_over(&self, more: Duration) {
         self.shared.stop.stopped().await;
-        sleep(self.shared.options.grace).await;
+        sleep(self.shared.options.grace + more).await;
     }
 
     async fn report_phases(&self) -> std::convert::Infallible {
@@ -143,8 +160,7 @@ impl Shared {
         if leases.is_empty() {
             return;
         }
-        let patience = Duration::from_secs(5);
-        let given = tokio::time::timeout(patience, self.source.give_back(leases)).await;
+        let given = tokio::time::timeout(STORE_GRACE, self.source.give_back(leases)).await;
         if let Ok(Err(error)) = given {
             tracing::warn!("leases were not given back and will expire: {error}");
         }

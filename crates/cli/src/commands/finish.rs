@@ -97,7 +97,7 @@ impl Ended<'_> {
             number::span(self.time),
             number::rate(self.per_second()),
         ));
-        app.say(&self.phases.advice());
+        app.say(&self.phases.lines().join("\n"));
         match status.state {
             BatchState::Running => self.say_how_to_resume(app, status),
             BatchState::CompletedWithFailures => self.say_what_failed(app).await?,
@@ -131,7 +131,7 @@ impl Ended<'_> {
 }
 
 /// The flag that a worker needs for this workload.
-fn exec_flag(workload: &str) -> String {
+pub fn exec_flag(workload: &str) -> String {
     let quote = |command: &str| shlex::try_quote(command).map(|q| q.into_owned()).ok();
     let command = workload.strip_prefix("exec:").and_then(quote);
     command.map(|command| format!(" --exec {command}")).unwrap_or_default()

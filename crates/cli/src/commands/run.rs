@@ -69,6 +69,8 @@ fn is_same(batch: &Batch, wanted: &NewBatch) -> bool {
         && batch.seed == wanted.seed
         && batch.runs == wanted.runs
         && batch.keep == wanted.keep
+        && batch.retry == wanted.retry
+        && batch.timeout == wanted.timeout
 }
 
 fn announce(app: &App, store: &OpenStore, status: &BatchStatus, resumed: bool) {

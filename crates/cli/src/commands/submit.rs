@@ -1,6 +1,6 @@
 //! `tidegate submit`: a batch for workers elsewhere.
 
-use super::spec;
+use super::{finish::exec_flag, spec};
 use crate::{app::App, args::BatchFlags, exit::Exit, out, show::number, store};
 use anyhow::Result;
 use serde_json::json;
@@ -27,11 +27,12 @@ pub async fn run(app: &App, flags: BatchFlags) -> Result<Exit> {
         out::data(&format!("{}\n", batch.id))?;
     }
     app.say(&format!(
-        "submitted batch {}: {} of {}; work on it with `tidegate worker{}`",
+        "submitted batch {}: {} of {}; work on it with `tidegate worker{}{}`",
         batch.id,
         number::runs(batch.runs),
         batch.workload,
-        app.address.flag()
+        app.address.flag(),
+        exec_flag(&batch.workload)
     ));
     Ok(Exit::Done)
 }

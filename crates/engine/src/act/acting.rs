@@ -102,7 +102,7 @@ impl Acting {
             experience: Experience::default(),
             halted: false,
         };
-        let full_at = (2 * flush_runs).saturating_sub(1).max(1);
+        let full_at = flush_runs.saturating_mul(2).saturating_sub(1).max(1);
         Self { group, full_at, state: Mutex::new(state), collected: Condvar::new() }
     }
 

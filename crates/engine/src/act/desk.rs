@@ -3,7 +3,7 @@
 use super::{Acting, Experience, Next, Outcome};
 use crate::group::Group;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -134,7 +134,7 @@ impl Desk {
             let (runs, oldest) = self.waiting();
             let old = oldest.is_some_and(|oldest| oldest.elapsed() >= self.flush_after);
             let idle = runs > 0 && self.load().0 == 0;
-            if done || old || idle || runs >= self.flush_runs {
+            if done || old || idle || runs >= self.flush_runs || self.somebody_waits() {
                 let outcomes = self.collect();
                 if done || !outcomes.is_empty() {
                     return outcomes;
@@ -149,6 +149,16 @@ impl Desk {
                 () = sleep(pause) => {}
             }
         }
+    }
+
+    /// Whether hands are held up by a full buffer, of whatever many runs.
+    fn somebody_waits(&self) -> bool {
+        self.held().values().any(|acting| acting.must_wait())
+    }
+
+    /// The batches that are being worked on.
+    pub fn batches(&self) -> BTreeSet<BatchId> {
+        self.held().values().map(|acting| acting.group().batch.id).collect()
     }
 
     fn waiting(&self) -> (u64, Option<Instant>) {

@@ -140,6 +140,28 @@ async fn many_runs_are_collected_at_once() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
+/// Yields a megabyte.
+struct Large;
+
+impl Prepared for Large {
+    fn run(&self, _: &mut Run, result: &mut Vec<u8>) -> Result<(), RunError> {
+        result.resize(1 << 20, b'1');
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_results_are_collected_at_once_however_few() {
+    let desk = Desk::new(1, 1_000, Duration::from_secs(3600));
+    desk.put(vec![Group { prepared: Arc::new(Large), ..group(0, 8) }]);
+    let acting = desk.next().await.unwrap();
+    let start = Instant::now();
+    while act_once(&acting) != Next::Wait {}
+    assert_eq!(desk.outcomes().await[0].progress.len(), 4);
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(!acting.must_wait());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_runs_wait_for_nothing() {
     let desk = Desk::new(1, 1_000, Duration::from_secs(3600));

@@ -45,15 +45,16 @@ impl Hands for Threads {
             phases: self.phases.clone(),
             busy: Mutex::default(),
             alive: AtomicUsize::new(self.count),
+            hung: AtomicUsize::new(0),
             gone: Notify::new(),
         });
         (0..self.count).for_each(|_| crew.spawn(None));
-        let mut hung = 0;
         loop {
             tokio::select! {
                 () = crew.gone.notified() => return Ok(()),
-                () = tokio::time::sleep(WATCH) => hung += crew.replace_hung(),
+                () = tokio::time::sleep(WATCH) => crew.replace_hung(),
             }
+            let hung = crew.hung.load(Ordering::Acquire);
             if hung > self.count * HUNG_PER_THREAD {
                 return Err(HungRuns(hung));
             }
@@ -68,6 +69,8 @@ struct Crew {
     busy: Mutex<Vec<Arc<Acting>>>,
     /// Threads that are not given up.
     alive: AtomicUsize,
+    /// Threads that are given up and have not come back.
+    hung: AtomicUsize,
     gone: Notify,
 }
 
@@ -91,6 +94,7 @@ impl Crew {
         while let Some(acting) = next.take().or_else(|| self.wait_for_group()) {
             self.busy().push(acting.clone());
             if !self.act_through(&acting, &mut result) {
+                self.hung.fetch_sub(1, Ordering::AcqRel);
                 return; // superseded: another thread counts in this one's place
             }
             self.busy().retain(|other| !Arc::ptr_eq(other, &acting));
@@ -129,17 +133,17 @@ impl Crew {
     }
 
     /// Puts a new thread in the place of each one whose run hangs.
-    fn replace_hung(self: &Arc<Self>) -> usize {
+    fn replace_hung(self: &Arc<Self>) {
         let now = Instant::now();
         let timed_out = |acting: &mut Arc<Acting>| {
             let timeout = acting.group().batch.timeout;
             timeout.is_some_and(|timeout| acting.take_over(timeout + SLACK, now))
         };
         let hung: Vec<_> = self.busy().extract_if(.., timed_out).collect();
-        for acting in &hung {
+        for acting in hung {
+            self.hung.fetch_add(1, Ordering::AcqRel);
             self.desk.recorded(Next::End);
-            self.spawn(Some(acting.clone()));
+            self.spawn(Some(acting));
         }
-        hung.len()
     }
 }

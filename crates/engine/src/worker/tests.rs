@@ -3,8 +3,8 @@ use crate::options::Until;
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_core::{
-    Aggregates, Batch, BatchId, BatchState, Fence, Inspect, InvalidSnapshot, Keep, Lease, Memory,
-    RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId, Workload,
+    Aggregates, Batch, BatchId, BatchState, Class, Fence, Inspect, InvalidSnapshot, Keep, Kind,
+    Lease, Memory, RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId, Workload,
     claim::{Claim, ClaimRequest},
     inspect::{BatchQuery, BatchStatus},
     settle::{Settled, Settlement},
@@ -45,16 +45,25 @@ impl Workload for Counting {
     }
 }
 
-/// The memory store, counting calls.
+/// The memory store, counting calls, and failing where told to.
 struct Counted {
     inner: Memory,
     calls: AtomicU64,
+    /// Settling never succeeds.
+    away: bool,
+    /// This batch cannot be closed.
+    damaged: Option<BatchId>,
 }
 
 impl Counted {
-    fn new() -> Arc<Self> {
+    fn make() -> Self {
         let start = std::time::Instant::now();
-        Arc::new(Self { inner: Memory::new(move || start.elapsed()), calls: AtomicU64::new(0) })
+        let inner = Memory::new(move || start.elapsed());
+        Self { inner, calls: AtomicU64::new(0), away: false, damaged: None }
+    }
+
+    fn new() -> Arc<Self> {
+        Arc::new(Self::make())
     }
 
     fn called(&self) -> &Memory {
@@ -99,6 +108,9 @@ impl Source for Counted {
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        if self.away {
+            return Err(StoreError::new(Kind::Unreachable, Class::Unavailable, "settle", "away"));
+        }
         self.called().settle(settlement).await
     }
 
@@ -107,6 +119,9 @@ impl Source for Counted {
     }
 
     async fn finalize(&self, batches: Vec<BatchId>) -> Result<Vec<Finalized>, StoreError> {
+        if self.damaged.is_some_and(|damaged| batches.contains(&damaged)) {
+            return Err(StoreError::new(Kind::Corrupt, Class::Permanent, "finalize", "damaged"));
+        }
         self.called().finalize(batches).await
     }
 
@@ -202,4 +217,27 @@ async fn a_small_batch_is_not_stuck_behind_a_huge_one() {
     let report = work(store.clone(), Counting::default(), options(), Stop::new()).await;
     let order: Vec<BatchId> = report.finalized.iter().map(|closed| closed.batch).collect();
     assert_eq!(order, [small.id, huge.id]);
+}
+
+#[tokio::test]
+async fn a_stop_ends_within_its_grace_though_the_store_is_away() {
+    let store = Arc::new(Counted { away: true, ..Counted::make() });
+    store.submit(1_000, None).await;
+    let stop = Stop::new();
+    let counting = Counting { stop_at: Some((3, stop.clone())), ..Counting::default() };
+    let options = WorkerOptions { grace: Duration::ZERO, ..options() };
+    let ended = work(store, counting, options, stop);
+    tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends by itself");
+}
+
+#[tokio::test]
+async fn a_batch_that_cannot_be_closed_holds_up_no_other() {
+    let mut store = Counted::make();
+    let damaged = store.submit(10, None).await;
+    store.damaged = Some(damaged.id);
+    let healthy = store.submit(5_000, None).await;
+    let store = Arc::new(store);
+    work(store.clone(), Counting::default(), options(), Stop::new()).await;
+    assert_eq!(store.status(healthy.id).await.state, BatchState::Completed);
+    assert_eq!(store.status(damaged.id).await.state, BatchState::Running);
 }

@@ -22,7 +22,8 @@ retried as (
 ),
 reopened as (
     update tidegate.batch b
-    set state = 'running', finished_at = null, reopened = b.reopened + 1
+    set state = 'running', finished_at = null, digest = null, aggregates = null,
+        reopened = b.reopened + 1
     from locked l
     where b.id = l.id and exists (select from retried)
 )

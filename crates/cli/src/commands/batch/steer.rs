@@ -33,7 +33,7 @@ pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
     app.say(&match count {
         0 => format!("batch {id} has no dead runs"),
         _ => format!(
-            "{} of batch {id} due again; work on them with `tidegate worker --until-idle{flag}`",
+            "{} due again; work on batch {id} with `tidegate worker --until-idle{flag}`",
             match count {
                 1 => "1 dead run is".to_owned(),
                 _ => format!("{} dead runs are", number::count(count)),
