@@ -18,8 +18,20 @@ const MAX_LINES: usize = 500;
 const MACHINE_PATHS: [&str; 2] = [concat!("/", "work/"), concat!("/", "root/")];
 
 /// The boundaries of the architecture: edges that must not exist. Tests may cross them.
-const FORBIDDEN_EDGES: [(&str, &[&str]); 4] = [
-    ("tidegate-core", &["tokio", "tracing", "log", "tidegate-engine", "tidegate-workloads"]),
+const FORBIDDEN_EDGES: [(&str, &[&str]); 5] = [
+    (
+        "tidegate-core",
+        &[
+            "tokio",
+            "tracing",
+            "log",
+            "tidegate-engine",
+            "tidegate-workloads",
+            "tidegate-sqlite",
+            "tidegate-postgres",
+        ],
+    ),
+    ("tidegate-workloads", &["tidegate-engine", "tidegate-sqlite", "tidegate-postgres"]),
     ("tidegate-sqlite", &["tidegate-engine", "tidegate-postgres"]),
     ("tidegate-postgres", &["tidegate-engine", "tidegate-sqlite"]),
     ("tidegate-engine", &["tidegate-sqlite", "tidegate-postgres"]),

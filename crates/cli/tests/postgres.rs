@@ -4,31 +4,7 @@
 
 mod support;
 
-use std::{
-    process,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
-use support::{Place, wait_until};
-use tokio_postgres::{Client, NoTls};
-
-static MADE: AtomicUsize = AtomicUsize::new(0);
-
-async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// A new database, and its URL.
-async fn database() -> String {
-    let server = std::env::var("TIDEGATE_TEST_POSTGRES")
-        .expect("set TIDEGATE_TEST_POSTGRES to a superuser's URL, or use `cargo xtask test`");
-    let name = format!("tidegate_cli_{}_{}", process::id(), MADE.fetch_add(1, Relaxed));
-    let client = connect(&server).await;
-    client.batch_execute(&format!("create database {name}")).await.unwrap();
-    let (base, _) = server.rsplit_once('/').unwrap();
-    format!("{base}/{name}")
-}
+use support::{Place, connect, database, wait_until};
 
 #[tokio::test]
 async fn the_digest_is_that_of_the_other_stores() {

@@ -210,7 +210,7 @@ impl Bench {
     }
 
     pub(crate) async fn pages(&self, batch: BatchId) -> Vec<Page> {
-        let query = PageQuery { batch, from: 0, limit: 10_000 };
+        let query = PageQuery::first(batch, 10_000);
         self.store.pages(query).await.expect("list pages")
     }
 

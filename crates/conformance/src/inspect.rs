@@ -78,11 +78,14 @@ pub(crate) async fn pages_are_listed_by_their_lowest_index(bench: Bench) {
     for work in works {
         bench.apply([work]).await;
     }
-    let list = async |from, limit| {
-        let query = PageQuery { batch, from, limit };
+    let list_beyond = async |from, beyond, limit| {
+        let query = PageQuery { batch, from, beyond, limit };
         let pages = bench.store.pages(query).await.expect("list pages");
         pages.into_iter().map(|page| page.range.lo).collect::<Vec<_>>()
     };
+    let list = async |from, limit| list_beyond(from, 0, limit).await;
+    assert_eq!(list_beyond(0, 29, 10).await, [21, 30]);
+    assert_eq!(list_beyond(0, 30, 10).await, [30]);
     assert_eq!(list(0, usize::MAX).await, [0, 10, 21, 30]);
     assert_eq!(list(1, 2).await, [10, 21]);
     assert_eq!(list(21, 10).await, [21, 30]);

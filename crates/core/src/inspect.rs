@@ -69,10 +69,20 @@ pub struct ExceptionQuery {
 pub struct PageQuery {
     /// Of this batch.
     pub batch: BatchId,
-    /// From this lowest index on.
+    /// Only those that begin at this index or later.
     pub from: u64,
+    /// Only those that end beyond this index: with results of retried runs, a page that begins early
+    /// may hold a late one.
+    pub beyond: u64,
     /// At most this many.
     pub limit: usize,
+}
+
+impl PageQuery {
+    /// A batch's first pages.
+    pub fn first(batch: BatchId, limit: usize) -> Self {
+        Self { batch, from: 0, beyond: 0, limit }
+    }
 }
 
 /// A batch and where it stands.

@@ -55,6 +55,7 @@ impl Inspect for Postgres {
         let params = [
             (&query.batch.0 as _, Type::INT8),
             (&index(query.from) as _, Type::INT8),
+            (&index(query.beyond) as _, Type::INT8),
             (&limit(query.limit) as _, Type::INT8),
         ];
         let rows = self.pool.query("read pages", include_str!("sql/pages.sql"), &params).await?;

@@ -191,7 +191,7 @@ impl World {
 
     async fn batch_end(&self, status: BatchStatus) -> BatchEnd {
         let batch = status.batch.id;
-        let pages = PageQuery { batch, from: 0, limit: 10_000 };
+        let pages = PageQuery::first(batch, 10_000);
         let exceptions = ExceptionQuery { batch, state: None, from: 0, limit: 10_000 };
         let fine = "reading memory does not fail";
         BatchEnd {

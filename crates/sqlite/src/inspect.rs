@@ -82,7 +82,8 @@ fn exceptions(sql: &Sql, query: &ExceptionQuery) -> Result<Vec<Exception>, Failu
 }
 
 fn pages(sql: &Sql, query: &PageQuery) -> Result<Vec<Page>, Failure> {
-    let params = params![query.batch.0, query.from, query.limit.min(MAX_LISTED)];
+    let limit = query.limit.min(MAX_LISTED);
+    let params = params![query.batch.0, query.from, query.beyond, limit];
     Ok(sql.rows(include_str!("sql/inspect_pages.sql"), params, page)?)
 }
 

@@ -59,7 +59,8 @@ async fn pages(store: &OpenStore, batch: &Batch) -> anyhow::Result<Vec<Page>> {
     let mut all: Vec<Page> = Vec::new();
     loop {
         let from = all.last().map_or(0, |page| page.range.lo + 1);
-        let more = store.pages(PageQuery { batch: batch.id, from, limit: MAX_LISTED }).await?;
+        let query = PageQuery { from, ..PageQuery::first(batch.id, MAX_LISTED) };
+        let more = store.pages(query).await?;
         if more.is_empty() {
             break;
         }

@@ -8,10 +8,12 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{self, Child, Command, Output, Stdio},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
 
 /// Where a test works.
 pub struct Place {
@@ -125,4 +127,23 @@ pub fn wait_until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 pub fn foreign_database(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute_batch("CREATE TABLE somebody (elses INTEGER)").unwrap();
+}
+
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+pub async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// A new database, and its URL.
+pub async fn database() -> String {
+    let server = std::env::var("TIDEGATE_TEST_POSTGRES")
+        .expect("set TIDEGATE_TEST_POSTGRES to a superuser's URL, or use `cargo xtask test`");
+    let name = format!("tidegate_cli_{}_{}", process::id(), MADE.fetch_add(1, Relaxed));
+    let client = connect(&server).await;
+    client.batch_execute(&format!("create database {name}")).await.unwrap();
+    let (base, _) = server.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
 }

@@ -48,8 +48,9 @@ impl Inspect for Memory {
     async fn pages(&self, query: PageQuery) -> Result<Vec<Page>, StoreError> {
         let content = self.content();
         let Some(row) = content.batches.get(&query.batch) else { return Ok(Vec::new()) };
-        let pages = row.pages.range(query.from..).take(query.limit.min(MAX_LISTED));
-        Ok(pages.map(|(_, page)| page.clone()).collect())
+        let pages = row.pages.range(query.from..).map(|(_, page)| page);
+        let pages = pages.filter(|page| page.range.hi > query.beyond);
+        Ok(pages.take(query.limit.min(MAX_LISTED)).cloned().collect())
     }
 
     async fn snapshot(&self, hash: SnapshotHash) -> Result<Option<Snapshot>, StoreError> {

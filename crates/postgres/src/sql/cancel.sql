@@ -3,11 +3,28 @@
 --
 -- Indexes: the keys of batch and lease; exception_leased.
 --
+-- Locks in the order of claim and settle: leases, retries, the batch; each by its key. The last CTE
+-- that locks is joined by every change, so that none happens before all locks are held.
+--
 -- $1 batch, $2 the fence that nobody holds
-with locked as materialized (
+with range_lock as materialized (
+    select l.hi
+    from tidegate.lease l
+    where l.batch_id = $1
+    order by l.hi
+    for update
+),
+retry_lock as materialized (
+    select e.index
+    from tidegate.exception e
+    where e.batch_id = $1 and e.fence is not null and (select count(*) from range_lock) >= 0
+    order by e.index
+    for update
+),
+locked as materialized (
     select b.id, b.state
     from tidegate.batch b
-    where b.id = $1
+    where b.id = $1 and (select count(*) from retry_lock) >= 0
     for update
 ),
 cancelled as (

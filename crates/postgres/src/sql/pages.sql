@@ -2,9 +2,9 @@
 --
 -- Index: the key of page.
 --
--- $1 batch, $2 from this lowest index on, $3 at most
+-- $1 batch, $2 begin here or later, $3 end beyond this index, $4 at most
 select lo, hi, indexes, results
 from tidegate.page
-where batch_id = $1 and lo >= $2
+where batch_id = $1 and lo >= $2 and hi > $3
 order by lo
-limit $3
+limit $4

@@ -27,9 +27,9 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// All results from index `from` on. Pages that begin earlier may hold some of them.
+    /// All results from index `from` on.
     pub fn new(store: &'a OpenStore, batch: BatchId, from: u64) -> Self {
-        let pages = Pages::new(store, batch, 0);
+        let pages = Pages::beyond(store, batch, from);
         Self { pages, waiting: BTreeMap::new(), next: None, from }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Stored<'a> {
             if let Some(page) = self.next.take() {
                 self.take_in(&page)?;
             }
-            self.next = self.next_page().await?;
+            self.next = self.pages.next().await?;
             let ready = match &self.next {
                 Some(page) => {
                     let later = self.waiting.split_off(&page.range.lo);
@@ -49,15 +49,6 @@ impl<'a> Stored<'a> {
             };
             if !ready.is_empty() || self.next.is_none() {
                 return Ok(ready.into_iter().collect());
-            }
-        }
-    }
-
-    async fn next_page(&mut self) -> Result<Option<Page>> {
-        loop {
-            match self.pages.next().await? {
-                Some(page) if page.range.hi <= self.from => {}
-                page => return Ok(page),
             }
         }
     }
@@ -82,9 +73,9 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// The pages that begin at `from` or later.
-    pub fn new(store: &'a OpenStore, batch: BatchId, from: u64) -> Self {
-        let query = PageQuery { batch, from, limit: 4 };
+    /// The pages that may hold results at `index` or later.
+    pub fn beyond(store: &'a OpenStore, batch: BatchId, index: u64) -> Self {
+        let query = PageQuery { beyond: index, ..PageQuery::first(batch, 4) };
         Self { store, query, read: VecDeque::new() }
     }
 
@@ -105,23 +96,13 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The stored result of one run. Most pages that hold it begin shortly before it, so the search goes
-/// back in growing strides.
+/// The stored result of one run.
 pub async fn find(store: &OpenStore, batch: BatchId, index: u64) -> Result<Option<Box<RawValue>>> {
-    let mut end = index + 1;
-    let mut stride = 1 << 14;
-    while end > 0 {
-        let start = end.saturating_sub(stride);
-        let mut pages = Pages::new(store, batch, start);
-        while let Some(page) = pages.next().await?.filter(|page| page.range.lo < end) {
-            if page.range.hi > index
-                && let Some(result) = result_in(&page, index)?
-            {
-                return Ok(Some(result));
-            }
+    let mut pages = Pages::beyond(store, batch, index);
+    while let Some(page) = pages.next().await?.filter(|page| page.range.lo <= index) {
+        if let Some(result) = result_in(&page, index)? {
+            return Ok(Some(result));
         }
-        end = start;
-        stride *= 8;
     }
     Ok(None)
 }
