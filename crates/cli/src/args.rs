@@ -184,7 +184,7 @@ pub struct WorkFlags {
     /// A fixed number of runs per lease [default: tuned to a second of work]
     #[arg(long, value_name = "N", env = "TIDEGATE_RANGE_LENGTH", value_parser = units::positive)]
     pub range_length: Option<u64>,
-    /// Settle when so many runs are finished [default: 50000]
+    /// Settle when so many runs are finished [default: 100000]
     #[arg(long, value_name = "K", env = "TIDEGATE_FLUSH_RUNS", value_parser = units::positive)]
     pub flush_runs: Option<u64>,
     /// … or when the oldest of them has waited so long [default: 250ms]

@@ -30,16 +30,25 @@ impl Page {
 /// Gathers results in index order until they are settled.
 #[derive(Debug, Default)]
 pub struct PageBuilder {
-    indexes: Vec<u64>,
+    range: Option<Range>,
+    /// Kept only once an index was left out.
+    indexes: Option<Vec<u64>>,
     results: Vec<u8>,
 }
 
 impl PageBuilder {
     /// Adds the result of run `index`: JSON text.
     pub fn push(&mut self, index: u64, result: &[u8]) {
-        self.results.push(if self.indexes.is_empty() { b'[' } else { b',' });
+        self.results.push(if self.range.is_none() { b'[' } else { b',' });
         self.results.extend_from_slice(result);
-        self.indexes.push(index);
+        let range = self.range.get_or_insert(Range::new(index, index));
+        if index != range.hi && self.indexes.is_none() {
+            self.indexes = Some((range.lo..range.hi).collect());
+        }
+        if let Some(indexes) = &mut self.indexes {
+            indexes.push(index);
+        }
+        range.hi = index + 1;
     }
 
     /// Bytes gathered so far.
@@ -49,11 +58,10 @@ impl PageBuilder {
 
     /// The page, unless no result was added.
     pub fn build(mut self) -> Option<Page> {
-        let range = Range::new(*self.indexes.first()?, *self.indexes.last()? + 1);
+        let range = self.range?;
         self.results.push(b']');
         let results = String::from_utf8(self.results).expect("results are JSON, which is UTF-8");
-        let dense = self.indexes.len() as u64 == range.len();
-        Some(Page { range, indexes: (!dense).then_some(self.indexes), results })
+        Some(Page { range, indexes: self.indexes, results })
     }
 }
 
@@ -75,6 +83,7 @@ mod tests {
     fn gives_back_what_was_pushed() {
         check(&[5, 6, 7], true);
         check(&[5, 9], false);
+        check(&[5, 6, 9, 10], false);
         assert!(PageBuilder::default().build().is_none());
     }
 }

@@ -50,7 +50,7 @@ impl WorkerOptions {
             lease: Duration::from_secs(30),
             target: Duration::from_secs(1),
             range_length: None,
-            flush_runs: 50_000,
+            flush_runs: 100_000,
             flush_after: Duration::from_millis(250),
             poll: Duration::from_secs(1),
             grace: Duration::from_secs(20),
