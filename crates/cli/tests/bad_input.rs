@@ -66,6 +66,7 @@ fn store_address_with_a_typo() {
     refused(&["run", "noop", "--runs", "1", "--store", typo], expect);
     refused(&["run", "noop", "--runs", "1", "--store", "tide.db"], "write sqlite:tide.db");
     refused(&["run", "noop", "--runs", "1", "--store", "sqlite:no/such/a.db"], "no directory");
+    refused(&["run", "noop", "--runs", "1", "--store", "memory:tide"], "takes no name");
 }
 
 #[test]

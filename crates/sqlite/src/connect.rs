@@ -38,7 +38,10 @@ pub(crate) struct Connections {
 pub(crate) fn connect(path: &Path, open: Open) -> Result<Connections, StoreError> {
     let place = survey(path)?;
     if !place.exists && open == Open::Existing {
-        let message = format!("there is no store at `{}`; create it first", path.display());
+        let message = format!(
+            "there is no store at `{}`: `tidegate run`, `submit` or `migrate` make one",
+            path.display()
+        );
         return Err(bad_address(message));
     }
     open_both(&place).map_err(|failure| failure.during("open store"))

@@ -70,6 +70,7 @@ impl Deref for OpenStore {
 pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
     let kind = match url.split_once(':') {
         Some(("memory", "")) => StoreKind::Memory(Arc::new(Memory::new(since_1970))),
+        Some(("memory", _)) => return Err(refuse("memory: takes no name: write --store memory:")),
         Some(("sqlite", path)) => StoreKind::Sqlite(Arc::new(open_sqlite(path, access)?)),
         Some(("postgres" | "postgresql", _)) => {
             StoreKind::Postgres(Arc::new(Postgres::connect(url).await?))
@@ -108,11 +109,14 @@ async fn ready(store: &OpenStore, access: Access) -> Result<(), StoreError> {
     }
 }
 
+fn refuse(message: impl Into<String>) -> StoreError {
+    StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", message)
+}
+
 fn bad_address(url: &str) -> StoreError {
     // Only the scheme is repeated: the rest may hold a password.
     let scheme = url.split(':').next().unwrap_or_default();
-    let message = format!(
+    refuse(format!(
         "`{scheme}` is no store: use memory:, sqlite:FILE or postgres://USER@HOST/DATABASE"
-    );
-    StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", message)
+    ))
 }

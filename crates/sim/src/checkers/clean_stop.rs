@@ -8,16 +8,17 @@ use tidegate_core::{
     settle::{Part, Progress, Settled},
 };
 
-/// What the last settlement and giving back may take in a slow world.
-const CALLS: Duration = Duration::from_secs(10);
+/// What the last settlement and giving back may take, two seconds each, whatever the store does.
+const CALLS: Duration = Duration::from_secs(4);
 
 pub fn check(plan: &Plan, end: &End) -> Result<(), String> {
     let history = end.history.read();
     for entry in &history {
         let Event::Stopped { asked, grace } = entry.event else { continue };
         let took = entry.at - asked;
+        ensure(took <= grace + CALLS, || format!("stopping took {took:?}"))?;
+        // A broken connection may leave leases that the worker could not give back: they expire.
         let calm = plan.workers[entry.worker].faults.failing == 0.0;
-        ensure(!calm || took <= grace + CALLS, || format!("stopping took {took:?}"))?;
         let kept = held_at_end(&history, entry.worker);
         ensure(!calm || kept.is_empty(), || format!("{kept:?} were not given back"))?;
     }
