@@ -79,19 +79,19 @@ fn a_batch_is_shown() {
     insta::assert_snapshot!(stable.join("\n"), @r"
     batch 1 of flaky
       completed with failures
-      20 of 20 runs (100.0 %), 3 dead
+      20 of 20 runs (100.0 %), 4 dead
       seed 1, snapshot b48f68370f80, keep all, 5 attempts, time-out 1 h 0 min
-      digest 31a0d14ee34ddd5e6a090d9aa0a752e6
+      digest 44db0ffdc696194b31428440a2ce4753
 
                  mean ± 95 %       sd      min      5 %     25 %     50 %     75 %     95 %      max  count
-    value  1.787e9 ± 6.415e8  1.349e9  5.830e7  5.830e7  4.180e8  1.480e9  3.143e9  3.834e9  3.834e9     17
+    value  2.039e9 ± 4.559e8  9.304e8  2.059e8  2.059e8  1.400e9  1.958e9  2.901e9  3.218e9  3.218e9     16
 
     value
-        ▃▃  ██▃▃▃▃        ▃▃▃▃  ▃▃  ▃▃      ▃▃        ▃▃    ▃▃▃▃  ▃▃▃▃▃▃
-        5.830e7                                                  3.834e9
+        ▃▃        ▃▃▃▃          ▃▃  ▃▃  ▃▃▃▃▃▃    ▃▃▃▃        ▃▃██    ▆▆
+        2.059e8                                                  3.218e9
 
     exceptions
-      3 dead: died, as the snapshot asks (1#5, 1#13, 1#18)
+      4 dead: died, as the snapshot asks (1#0, 1#4, 1#8, …)
     ");
 }
 

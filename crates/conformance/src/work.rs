@@ -112,11 +112,10 @@ pub(crate) fn sums(indexes: impl IntoIterator<Item = u64>) -> Aggregates {
     let mut aggregates = Aggregates::default();
     for index in indexes {
         let parity = if index % 2 == 0 { "even" } else { "odd" };
-        let emitted = Emitted {
-            numbers: vec![("index".into(), index as f64)],
-            categories: vec![("parity".into(), parity.into())],
-        };
-        aggregates.add(index, index.to_string().as_bytes(), emitted);
+        let mut emitted = Emitted::default();
+        emitted.number("index", index as f64);
+        emitted.category("parity", parity);
+        aggregates.add(index, index.to_string().as_bytes(), &emitted);
     }
     aggregates
 }

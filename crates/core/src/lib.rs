@@ -8,6 +8,7 @@ pub mod aggregate;
 pub mod batch;
 pub mod claim;
 pub mod error;
+pub mod exception;
 pub mod inspect;
 pub mod lease;
 pub mod limits;
@@ -21,12 +22,12 @@ pub mod settle;
 pub mod snapshot;
 pub mod source;
 pub mod submit;
-pub mod verdict;
 pub mod workload;
 
 pub use aggregate::{Aggregates, Summary};
 pub use batch::{Batch, BatchId, BatchState, Keep};
 pub use error::{Class, Kind, StoreError};
+pub use exception::{Exception, ExceptionState};
 pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
 pub use memory::Memory;
@@ -38,7 +39,6 @@ pub use run::{Run, RunError};
 pub use snapshot::{InvalidSnapshot, Snapshot, SnapshotHash};
 pub use source::Source;
 pub use submit::Submit;
-pub use verdict::{Exception, ExceptionState, Verdict};
 pub use workload::{AnyWorkload, Workload, Workloads};
 
 /// Everything a store offers to the command line and to embedders: the four seams at once.

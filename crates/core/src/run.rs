@@ -1,48 +1,64 @@
 //! One index of a batch, as the workload's code sees it.
 
 use crate::limits::{MAX_EMITS_PER_RUN, MAX_NAME_BYTES};
-use rand::SeedableRng;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::time::Instant;
+use std::time::Duration;
 
 /// What a workload gets for one run: its index, its own randomness, and a place for its numbers.
 #[derive(Debug)]
 pub struct Run {
+    seed: u64,
     index: u64,
     attempts: u32,
-    key: StreamKey,
-    stream: Option<ChaCha8Rng>,
-    deadline: Option<Instant>,
+    timeout: Option<Duration>,
+    /// Keyed by the batch's seed …
+    stream: ChaCha8Rng,
+    /// … and set to this run.
+    streaming: bool,
     emitted: Emitted,
     refused: Option<RunError>,
 }
 
 impl Run {
     /// Run `index` of a batch with `seed`.
-    #[inline]
     pub fn new(seed: u64, index: u64) -> Self {
         Self {
+            seed,
             index,
             attempts: 0,
-            key: StreamKey { seed, index },
-            stream: None,
-            deadline: None,
+            timeout: None,
+            stream: stream(seed),
+            streaming: false,
             emitted: Emitted::default(),
             refused: None,
         }
     }
 
+    /// Becomes another run in the same place: what one run allocated serves the next.
+    pub fn become_run(&mut self, seed: u64, index: u64) -> &mut Self {
+        if self.seed != seed {
+            self.stream = stream(seed);
+        }
+        self.seed = seed;
+        self.index = index;
+        self.attempts = 0;
+        self.timeout = None;
+        self.streaming = false;
+        self.emitted.clear();
+        self.refused = None;
+        self
+    }
+
     /// The same run on its next attempt.
-    #[inline]
-    pub fn after(mut self, attempts: u32) -> Self {
+    pub fn after(&mut self, attempts: u32) -> &mut Self {
         self.attempts = attempts;
         self
     }
 
-    /// Gives the run an end; a workload that waits for others must observe it.
-    #[inline]
-    pub fn until(mut self, deadline: Option<Instant>) -> Self {
-        self.deadline = deadline;
+    /// Limits the run's time; a workload that waits for others must observe it.
+    pub fn within(&mut self, timeout: Option<Duration>) -> &mut Self {
+        self.timeout = timeout;
         self
     }
 
@@ -56,21 +72,27 @@ impl Run {
         self.attempts
     }
 
-    /// When its time is up.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
+    /// How long it may take.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// All the randomness that belongs to this run, as one number.
     pub fn seed(&self) -> u64 {
-        let bytes = self.key.bytes();
-        u64::from_le_bytes(std::array::from_fn(|i| bytes[i]))
+        let mut stream = self.stream.clone();
+        rewind(&mut stream, self.index);
+        stream.next_u64()
     }
 
-    /// This run's own stream: ChaCha8 keyed by BLAKE3 of (seed, index). Equal for every attempt,
-    /// independent of every other run.
+    /// This run's own stream: ChaCha8 with BLAKE3 of the seed as its key and the index as its nonce,
+    /// which is a strong hash of (seed, index, position). Equal for every attempt, independent of
+    /// every other run.
     pub fn rng(&mut self) -> &mut ChaCha8Rng {
-        self.stream.get_or_insert_with(|| ChaCha8Rng::from_seed(self.key.bytes()))
+        if !self.streaming {
+            rewind(&mut self.stream, self.index);
+            self.streaming = true;
+        }
+        &mut self.stream
     }
 
     /// Adds `value` to the number `name`, whose mean, spread and quantiles the batch shows.
@@ -78,29 +100,27 @@ impl Run {
         if !value.is_finite() {
             self.refuse(format!("number `{name}` is {value}; only finite numbers have a mean"));
         } else if self.may_emit(name) {
-            self.emitted.numbers.push((name.into(), value));
+            self.emitted.number(name, value);
         }
     }
 
     /// Counts this run under `value` of the category `name`.
     pub fn category(&mut self, name: &str, value: &str) {
         if self.may_emit(name) && self.may_emit(value) {
-            self.emitted.categories.push((name.into(), value.into()));
+            self.emitted.category(name, value);
         }
     }
 
     /// What the run emitted, or why it may not.
-    #[inline]
-    pub fn finish(self) -> Result<Emitted, RunError> {
-        match self.refused {
+    pub fn finish(&mut self) -> Result<&Emitted, RunError> {
+        match self.refused.take() {
             Some(error) => Err(error),
-            None => Ok(self.emitted),
+            None => Ok(&self.emitted),
         }
     }
 
     fn may_emit(&mut self, name: &str) -> bool {
-        let count = self.emitted.numbers.len() + self.emitted.categories.len();
-        if count >= MAX_EMITS_PER_RUN {
+        if self.emitted.len() >= MAX_EMITS_PER_RUN {
             self.refuse(format!("a run may emit {MAX_EMITS_PER_RUN} numbers and categories"));
         } else if name.len() > MAX_NAME_BYTES || name.contains('\0') {
             self.refuse(format!(
@@ -117,27 +137,71 @@ impl Run {
 }
 
 /// The numbers and categories of one run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Emitted {
-    /// Name and value, in the order of emission.
-    pub numbers: Vec<(Box<str>, f64)>,
-    /// Name and value, in the order of emission.
-    pub categories: Vec<(Box<str>, Box<str>)>,
+    /// All names and categories, one after the other.
+    text: String,
+    numbers: Vec<(Span, f64)>,
+    categories: Vec<(Span, Span)>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct StreamKey {
-    seed: u64,
-    index: u64,
-}
+/// Where a name begins and ends in the text.
+type Span = (usize, usize);
 
-impl StreamKey {
-    fn bytes(self) -> [u8; 32] {
-        let mut text = *b"tidegate run v1 ________________";
-        text[16..24].copy_from_slice(&self.seed.to_le_bytes());
-        text[24..].copy_from_slice(&self.index.to_le_bytes());
-        *blake3::hash(&text).as_bytes()
+impl Emitted {
+    /// Adds a number.
+    pub fn number(&mut self, name: &str, value: f64) {
+        let name = self.write(name);
+        self.numbers.push((name, value));
     }
+
+    /// Adds a category.
+    pub fn category(&mut self, name: &str, value: &str) {
+        let entry = (self.write(name), self.write(value));
+        self.categories.push(entry);
+    }
+
+    /// Name and value, in the order of emission.
+    pub fn numbers(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.numbers.iter().map(|(name, value)| (self.read(*name), *value))
+    }
+
+    /// Name and value, in the order of emission.
+    pub fn categories(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.categories.iter().map(|(name, value)| (self.read(*name), self.read(*value)))
+    }
+
+    fn len(&self) -> usize {
+        self.numbers.len() + self.categories.len()
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.numbers.clear();
+        self.categories.clear();
+    }
+
+    fn write(&mut self, name: &str) -> Span {
+        let start = self.text.len();
+        self.text.push_str(name);
+        (start, self.text.len())
+    }
+
+    fn read(&self, (start, end): Span) -> &str {
+        &self.text[start..end]
+    }
+}
+
+/// The streams of all runs of a batch with this seed.
+fn stream(seed: u64) -> ChaCha8Rng {
+    let key = blake3::keyed_hash(b"tidegate: streams of a seed, v1.", &seed.to_le_bytes());
+    ChaCha8Rng::from_seed(*key.as_bytes())
+}
+
+/// Moves to the beginning of run `index`'s stream.
+fn rewind(stream: &mut ChaCha8Rng, index: u64) {
+    stream.set_word_pos(0);
+    stream.set_stream(index);
 }
 
 /// Why a run failed.
@@ -165,7 +229,6 @@ impl RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::Rng;
 
     #[test]
     fn a_stream_depends_on_seed_and_index_alone() {
@@ -174,6 +237,22 @@ mod tests {
         assert_ne!(draw(1, 2), draw(2, 1));
         assert_ne!(draw(1, 2), draw(1, 3));
         assert_eq!(Run::new(7, 9).after(3).rng().next_u64(), draw(7, 9));
+    }
+
+    #[test]
+    fn nothing_of_a_run_is_left_for_the_next_in_its_place() {
+        let mut run = Run::new(1, 0);
+        run.after(3).within(Some(Duration::MAX)).rng().next_u64();
+        run.number("points", 1.0);
+        run.category("winner", "red");
+        run.number("points", f64::NAN);
+        run.become_run(7, 9);
+        assert_eq!((run.index(), run.attempts(), run.timeout()), (9, 0, None));
+        assert_eq!(run.rng().next_u64(), Run::new(7, 9).rng().next_u64());
+        run.number("tiles", 2.0);
+        let emitted = run.finish().unwrap();
+        assert_eq!(emitted.numbers().collect::<Vec<_>>(), [("tiles", 2.0)]);
+        assert_eq!(emitted.categories().count(), 0);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What a worker writes back, in one transaction.
 
-use crate::{BatchId, Fence, Items, Page, Range};
+use crate::{
+    BatchId, Fence, Items, Page, Range, RetryItem, RetryPolicy, RunError, limits::MAX_REASON_BYTES,
+};
 use std::time::Duration;
 
 /// Everything that one transaction settles.
@@ -87,6 +89,26 @@ pub struct Failed {
     pub delay: Option<Duration>,
 }
 
+impl Failed {
+    /// The verdict on a run that failed: tried again later, or dead. For `jitter` see
+    /// [`RetryPolicy::delay`].
+    pub fn judge(policy: &RetryPolicy, item: RetryItem, error: RunError, jitter: u64) -> Self {
+        let attempts = item.attempts + 1;
+        let delay = policy.delay(attempts, jitter).filter(|_| !error.permanent);
+        Self { index: item.index, attempts, reason: storable(error.reason), delay }
+    }
+}
+
+/// Cuts a reason to what may be stored, at a character's border. NUL cannot be stored as text.
+fn storable(reason: String) -> String {
+    let mut reason = reason.replace('\0', "\u{fffd}");
+    if reason.len() > MAX_REASON_BYTES {
+        let cut = (0..=MAX_REASON_BYTES).rev().find(|&i| reason.is_char_boundary(i)).unwrap_or(0);
+        reason.truncate(cut);
+    }
+    reason
+}
+
 /// A worker's aggregates over all it ever settled of a batch. It overwrites what the same worker
 /// wrote before, so that a batch has one row per worker, whatever its number of ranges.
 #[derive(Clone, Debug)]
@@ -113,4 +135,18 @@ pub enum Settled {
     Applied,
     /// These leases were lost before; nothing at all was changed.
     Late(Vec<Fence>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_at_a_character() {
+        let item = RetryItem { index: 7, attempts: 4 };
+        let error = RunError::new("é\0".repeat(3_000));
+        let failed = Failed::judge(&RetryPolicy::default(), item, error, 0);
+        assert_eq!((failed.index, failed.attempts, failed.delay), (7, 5, None));
+        assert!(failed.reason.len() <= MAX_REASON_BYTES && !failed.reason.contains('\0'));
+    }
 }

@@ -143,7 +143,8 @@ impl Worker {
         loop {
             sleep(self.shared.options.report_every).await;
             let now = self.phases();
-            tracing::info!(worker = %self.shared.options.worker.0, "{}", now.since(&earlier));
+            let worker = &self.shared.options.worker.0;
+            tracing::info!(target: "tidegate::phases", %worker, "{}", now.since(&earlier));
             earlier = now;
         }
     }

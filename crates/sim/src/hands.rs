@@ -4,7 +4,7 @@ use crate::workload::Behaviour;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tidegate_engine::act::{Acting, Desk, Hands, HungRuns, Next, act_on};
+use tidegate_engine::act::{Acting, Desk, Hands, HungRuns, Next, Workbench};
 use tokio::time::{Instant, sleep};
 
 pub struct VirtualHands {
@@ -33,21 +33,22 @@ impl VirtualHands {
     }
 
     async fn act_through(&self, acting: &Acting, desk: &Desk) {
-        let mut result = Vec::new();
-        while let Some((item, turn)) = acting.begin(Instant::now()) {
-            let behaviour = self.behaviours[&acting.group().batch.workload];
-            sleep(behaviour.duration(item.index)).await;
-            let acted = act_on(acting.group(), item, Instant::now(), &mut result);
-            let next = acting.record(turn, acted, &result, Instant::now());
-            desk.recorded(next);
-            match next {
-                Next::Go { .. } => {}
-                Next::Wait => {
-                    while acting.must_wait() {
-                        sleep(Duration::from_millis(1)).await;
-                    }
+        let mut workbench = Workbench::default();
+        while let Some((mut item, turn)) = acting.begin(Instant::now()) {
+            loop {
+                let behaviour = self.behaviours[&acting.group().batch.workload];
+                sleep(behaviour.duration(item.index)).await;
+                let acted = workbench.act(acting.group(), item);
+                let next = acting.record(turn, acted, Instant::now());
+                desk.recorded(next);
+                match next {
+                    Next::Go { item: following, .. } => item = following,
+                    Next::Wait => break,
+                    Next::End | Next::Superseded => return,
                 }
-                Next::End | Next::Superseded => return,
+            }
+            while acting.must_wait() {
+                sleep(Duration::from_millis(1)).await;
             }
         }
     }

@@ -1,7 +1,7 @@
 //! How long a run of `sleep` or `spin` lasts.
 
 use serde::Deserialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot};
 
 /// Longest run, an hour: beyond it a typo is likelier than a wish.
@@ -23,13 +23,12 @@ pub fn parse(snapshot: &Snapshot, default_ms: f64) -> Result<Duration, InvalidSn
     Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
-/// Passes `time` by calling `pass` with what is left of it, but no further than the run's deadline.
+/// Passes `time` by calling `pass` with it, but no longer than the run may take.
 pub fn pass(run: &Run, time: Duration, pass: impl FnOnce(Duration)) -> Result<(), RunError> {
-    let left = run.deadline().map(|end| end.saturating_duration_since(Instant::now()));
-    match left.filter(|&left| left < time) {
+    match run.timeout().filter(|&timeout| timeout < time) {
         None => pass(time),
-        Some(left) => {
-            pass(left);
+        Some(timeout) => {
+            pass(timeout);
             return Err(RunError::new(format!("timed out: the run takes {time:?}")));
         }
     }

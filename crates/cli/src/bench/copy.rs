@@ -3,9 +3,9 @@
 use super::{
     baseline::REMOVE,
     meter::{Meter, connect},
-    report::{Copied, Mode, median_by},
+    report::{Copied, Mode},
 };
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use std::pin::pin;
 use tidegate::{Batch, OpenStore, Page, inspect::PageQuery, limits::MAX_LISTED};
 use tokio_postgres::{Client, Transaction, binary_copy::BinaryCopyInWriter, types::Type};
@@ -28,30 +28,22 @@ pub async fn measure(
     meter: &Meter,
     ranges: &Mode,
     batch: &Batch,
-    repeat: usize,
 ) -> anyhow::Result<Copied> {
     let Meter::Server { url, .. } = meter else { anyhow::bail!("COPY needs a PostgreSQL server") };
     let pages = pages(store, batch).await?;
     let mut client = connect(url).await?;
     client.batch_execute(CREATE).await?;
-    let (mut by_page, mut at_once) = (Vec::new(), Vec::new());
-    for _ in 0..repeat {
-        by_page.push(time(&mut client, meter, batch, pages.chunks(1)).await?);
-        at_once.push(time(&mut client, meter, batch, pages.chunks(pages.len())).await?);
-    }
+    let by_page = time(&mut client, meter, batch, pages.chunks(1)).await?;
+    let at_once = time(&mut client, meter, batch, pages.chunks(pages.len())).await?;
     client.batch_execute(REMOVE).await?;
-    let rate = |seconds| {
-        let median = median_by(seconds, |seconds| *seconds).context("nothing was measured")?;
-        anyhow::Ok(batch.runs as f64 / median)
-    };
     Ok(Copied {
         workload: batch.workload.clone(),
         ranges_runs_per_second: ranges.runs_per_second,
         settling_runs_per_second: ranges.settling_rate(),
         pages: pages.len(),
         bytes: pages.iter().map(|page| page.results.len()).sum(),
-        runs_per_second_by_page: rate(by_page)?,
-        runs_per_second_at_once: rate(at_once)?,
+        runs_per_second_by_page: batch.runs as f64 / by_page,
+        runs_per_second_at_once: batch.runs as f64 / at_once,
     })
 }
 

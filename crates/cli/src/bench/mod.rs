@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use baseline::Compute;
 use clap::{Args, Subcommand, ValueEnum};
 use meter::Meter;
-use report::{Mode, Report};
+use report::{Copied, Mode, Report};
 use std::path::Path;
 use tidegate::{Access, Batch, OpenStore, Workloads};
 
@@ -157,22 +157,32 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The same pages by COPY: with small results, and with large ones.
+    /// The same pages by COPY, right after they were written by ranges: with small results, and with
+    /// large ones.
     async fn measure_copies(&mut self) -> anyhow::Result<()> {
         note("copy");
         let small = self.args.runs.max(SMALL_RUNS);
         for (workload, runs) in [(self.args.workload.as_str(), small), (bulk::NAME, bulk::RUNS)] {
-            let (mode, batch) = self.ranges(workload, runs).await?;
-            let copied =
-                copy::measure(&self.store, &self.meter, &mode, &batch, self.args.repeat).await?;
-            self.report.copies.push(copied);
+            let job = self.job(workload, runs);
+            let mut copies = Vec::new();
+            for _ in 0..self.args.repeat {
+                let (mode, batch) = job.measure(&self.meter).await?;
+                copies.push(copy::measure(&self.store, &self.meter, &mode, &batch).await?);
+            }
+            let median =
+                report::median_by(copies, Copied::ratio).context("nothing was measured")?;
+            self.report.copies.push(median);
         }
         Ok(())
     }
 
-    async fn ranges(&self, workload: &str, runs: u64) -> anyhow::Result<(Mode, Batch)> {
+    fn job<'b>(&'b self, workload: &'b str, runs: u64) -> ranges::Job<'b> {
         let (store, workloads) = (&self.store, &self.workloads);
-        let job = ranges::Job { store, workloads, workload, runs, threads: self.args.threads };
+        ranges::Job { store, workloads, workload, runs, threads: self.args.threads }
+    }
+
+    async fn ranges(&self, workload: &str, runs: u64) -> anyhow::Result<(Mode, Batch)> {
+        let job = self.job(workload, runs);
         let mut measured = Vec::new();
         for _ in 0..self.args.repeat {
             measured.push(job.measure(&self.meter).await?);

@@ -38,17 +38,14 @@ pub struct Aggregates {
 
 impl Aggregates {
     /// Adds one successful run.
-    pub fn add(&mut self, index: u64, result: &[u8], emitted: Emitted) {
+    pub fn add(&mut self, index: u64, result: &[u8], emitted: &Emitted) {
         self.runs += 1;
         self.digest.add(index, result);
-        for (name, value) in emitted.numbers {
-            match self.numbers.get_mut(&name) {
-                Some(series) => series.add(value),
-                None => self.numbers.entry(name).or_default().add(value),
-            }
+        for (name, value) in emitted.numbers() {
+            change(&mut self.numbers, name, |series| series.add(value));
         }
-        for (name, value) in emitted.categories {
-            *self.categories.entry(name).or_default().entry(value).or_default() += 1;
+        for (name, value) in emitted.categories() {
+            change(&mut self.categories, name, |counts| change(counts, value, |count| *count += 1));
         }
     }
 
@@ -80,6 +77,14 @@ impl Aggregates {
     /// What people read.
     pub fn summary(&self) -> Summary {
         Summary::of(self)
+    }
+}
+
+/// Changes the entry of this name. The name is copied only when it is new.
+fn change<T: Default>(entries: &mut BTreeMap<Box<str>, T>, name: &str, how: impl FnOnce(&mut T)) {
+    match entries.get_mut(name) {
+        Some(entry) => how(entry),
+        None => how(entries.entry(name.into()).or_default()),
     }
 }
 

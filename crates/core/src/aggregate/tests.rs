@@ -6,14 +6,14 @@ fn emit(index: u64, value: f64) -> (Vec<u8>, Emitted) {
     let mut run = Run::new(1, index);
     run.number("value", value);
     run.category("sign", if value < 0.0 { "minus" } else { "plus" });
-    (value.to_string().into_bytes(), run.finish().unwrap())
+    (value.to_string().into_bytes(), run.finish().unwrap().clone())
 }
 
 fn aggregate(values: &[(u64, f64)]) -> Aggregates {
     let mut all = Aggregates::default();
     for (index, value) in values {
         let (result, emitted) = emit(*index, *value);
-        all.add(*index, &result, emitted);
+        all.add(*index, &result, &emitted);
     }
     all
 }

@@ -1,11 +1,11 @@
 //! A group while it is acted on: what is finished and waits to be settled.
 
-use super::one::{Acted, failed};
+use super::one::{Acted, Yield, failed};
 use crate::group::Group;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use tidegate_core::{
-    Aggregates, BatchId, Fence, Items, Lease, Page, Range, RetryItem, RunError, Verdict,
+    Aggregates, BatchId, Fence, Items, Lease, Page, Range, RetryItem, RunError,
     limits::MAX_PAGE_BYTES,
     page::PageBuilder,
     settle::{Failed, Progress},
@@ -28,9 +28,12 @@ struct State {
     turn: u32,
     /// The item that is being acted on, or is next.
     position: u64,
+    /// Whether it is being acted on …
+    begun: bool,
+    /// … and since when nothing was recorded.
+    since: Instant,
     /// The first item not yet collected.
     collected_to: u64,
-    since: Option<Instant>,
     buffer: Buffer,
     experience: Experience,
     halted: bool,
@@ -77,8 +80,10 @@ pub struct Outcome {
 /// What to do after a run was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Begin the next one.
+    /// The next one is begun: carry it out.
     Go {
+        /// Which one.
+        item: RetryItem,
         /// How many finished runs wait to be settled.
         waiting: u64,
     },
@@ -96,8 +101,9 @@ impl Acting {
         let state = State {
             turn: 0,
             position: 0,
+            begun: false,
+            since: Instant::now(),
             collected_to: 0,
-            since: None,
             buffer: Buffer::default(),
             experience: Experience::default(),
             halted: false,
@@ -119,55 +125,49 @@ impl Acting {
         self.group.lease.items.len()
     }
 
-    /// The next run, if there is one to begin, and the turn to record it with.
+    /// The next run, if there is one to begin, and the turn to record it and its followers with.
     pub fn begin(&self, now: Instant) -> Option<(RetryItem, u32)> {
         let mut state = self.state();
-        if state.halted || state.position == self.len() || state.since.is_some() {
+        if state.halted || state.position == self.len() || state.begun {
             return None;
         }
-        state.since = Some(now);
+        state.begun = true;
+        state.since = now;
         Some((self.group.lease.items.nth(state.position), state.turn))
     }
 
-    /// Records the run that was begun in `turn`.
-    pub fn record(&self, turn: u32, acted: Acted, result: &[u8], now: Instant) -> Next {
+    /// Records the run that was begun in `turn`, and begins the next one if nothing is in the way.
+    pub fn record(&self, turn: u32, acted: Acted<'_>, now: Instant) -> Next {
         let mut state = self.state();
         if state.turn != turn {
             return Next::Superseded;
         }
-        self.conclude(&mut state, acted, result, now);
+        self.conclude(&mut state, acted, now);
         if state.halted || state.position == self.len() {
             Next::End
         } else if self.is_full(&state) {
             Next::Wait
         } else {
-            Next::Go { waiting: state.position - state.collected_to }
+            state.begun = true;
+            let item = self.group.lease.items.nth(state.position);
+            Next::Go { item, waiting: state.position - state.collected_to }
         }
     }
 
-    fn conclude(&self, state: &mut State, acted: Acted, result: &[u8], now: Instant) {
+    fn conclude(&self, state: &mut State, acted: Acted<'_>, now: Instant) {
         let item = self.group.lease.items.nth(state.position);
-        let (verdict, emitted) = match acted.emitted {
-            Ok(emitted) => (Verdict::Done, Some(emitted)),
-            Err(error) => (failed(&self.group, item, error), None),
-        };
         let buffer = &mut state.buffer;
-        match verdict {
-            Verdict::Done => {
-                buffer.aggregates.add(item.index, result, emitted.unwrap_or_default());
+        match acted {
+            Ok(Yield { result, emitted }) => {
+                buffer.aggregates.add(item.index, result, emitted);
                 if self.group.batch.keep.keeps(item.index, self.group.batch.runs) {
                     buffer.page.push(item.index, result);
                 }
             }
-            Verdict::Retry { attempts, reason, delay } => {
-                let delay = Some(delay);
-                buffer.failed.push(Failed { index: item.index, attempts, reason, delay });
-            }
-            Verdict::Dead { attempts, reason } => {
-                buffer.failed.push(Failed { index: item.index, attempts, reason, delay: None });
-            }
+            Err(error) => buffer.failed.push(failed(&self.group, item, error)),
         }
-        let busy = state.since.take().map_or(Duration::ZERO, |since| now - since);
+        state.begun = false;
+        let busy = now - std::mem::replace(&mut state.since, now);
         buffer.busy += busy;
         state.experience.busy += busy;
         state.experience.runs += 1;
@@ -196,15 +196,21 @@ impl Acting {
         self.is_full(&state) && !state.halted
     }
 
-    /// If the current run began before `limit` ago, gives it the verdict of a time-out and takes it
-    /// from the hands that are on it. The group can then be begun by others.
-    pub fn take_over(&self, limit: Duration, now: Instant) -> bool {
+    /// Which item is being acted on.
+    pub fn in_progress(&self) -> Option<u64> {
+        let state = self.state();
+        state.begun.then_some(state.position)
+    }
+
+    /// If `hung` is still being acted on, gives it the verdict of a time-out and takes it from the
+    /// hands that are on it. The group can then be begun by others.
+    pub fn take_over(&self, hung: u64, limit: Duration, now: Instant) -> bool {
         let mut state = self.state();
-        let hung = state.since.is_some_and(|since| now - since >= limit);
+        let hung = state.begun && state.position == hung;
         if hung {
             state.turn += 1;
             let error = RunError::new(format!("timed out: the run takes longer than {limit:?}"));
-            self.conclude(&mut state, Acted { emitted: Err(error) }, &[], now);
+            self.conclude(&mut state, Err(error), now);
         }
         hung
     }

@@ -82,7 +82,7 @@ impl Desk {
     /// Tells the loops what came of recording a run.
     pub fn recorded(&self, next: Next) {
         match next {
-            Next::Go { waiting } if waiting < self.ripe_at => {}
+            Next::Go { waiting, .. } if !self.is_ripe(waiting) => {}
             Next::Go { .. } | Next::Wait => self.ripe.notify_one(),
             Next::End => {
                 self.free.notify_one();
@@ -90,6 +90,12 @@ impl Desk {
             }
             Next::Superseded => {}
         }
+    }
+
+    /// Whether so many finished runs of one group are worth telling. Not each one beyond is.
+    fn is_ripe(&self, waiting: u64) -> bool {
+        let step = (self.ripe_at / 16).max(1);
+        waiting >= self.ripe_at && waiting.is_multiple_of(step)
     }
 
     /// Lets no further run begin. What is finished stays to be settled.

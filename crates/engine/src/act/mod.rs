@@ -7,10 +7,11 @@ mod acting;
 mod desk;
 mod one;
 mod threads;
+mod watch;
 
 pub use acting::{Acting, Experience, Next, Outcome};
 pub use desk::Desk;
-pub use one::{Acted, act_on};
+pub use one::{Acted, Workbench};
 pub use threads::Threads;
 
 use async_trait::async_trait;

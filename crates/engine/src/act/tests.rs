@@ -2,8 +2,8 @@ use super::*;
 use crate::group::Group;
 use std::time::Duration;
 use tidegate_core::{
-    Batch, BatchId, Fence, Items, Keep, Lease, Range, RetryPolicy, Run, RunError, Snapshot,
-    settle::Progress, workload::Prepared,
+    Batch, BatchId, Fence, Items, Keep, Lease, Range, RetryItem, RetryPolicy, Run, RunError,
+    Snapshot, settle::Progress, workload::Prepared,
 };
 use tokio::time::Instant;
 
@@ -37,18 +37,36 @@ fn group(lo: u64, hi: u64) -> Group {
     Group { lease, batch: Arc::new(batch), prepared: Arc::new(Moody) }
 }
 
-fn act_once(acting: &Acting) -> Next {
-    let mut result = Vec::new();
-    let now = Instant::now();
-    let (item, turn) = acting.begin(now).expect("there is a run to begin");
-    let acted = act_on(acting.group(), item, now, &mut result);
-    acting.record(turn, acted, &result, now)
+/// Hands that are moved by the test.
+#[derive(Default)]
+struct Hand {
+    begun: Option<(RetryItem, u32)>,
+}
+
+impl Hand {
+    fn act(&mut self, acting: &Acting) -> Next {
+        let now = Instant::now();
+        let begun = self.begun.take().or_else(|| acting.begin(now));
+        let (item, turn) = begun.expect("there is a run to begin");
+        let mut workbench = Workbench::default();
+        let next = acting.record(turn, workbench.act(acting.group(), item), now);
+        if let Next::Go { item, .. } = next {
+            self.begun = Some((item, turn));
+        }
+        next
+    }
+}
+
+fn waiting(next: Next) -> u64 {
+    let Next::Go { waiting, .. } = next else { panic!("the hands may go on, not {next:?}") };
+    waiting
 }
 
 #[test]
 fn each_run_has_its_own_verdict() {
     let acting = Acting::new(group(0, 4), 100);
-    let last = (0..4).map(|_| act_once(&acting)).last();
+    let mut hand = Hand::default();
+    let last = (0..4).map(|_| hand.act(&acting)).last();
     assert_eq!(last, Some(Next::End));
     let outcome = acting.collect().unwrap();
     assert_eq!(outcome.page.unwrap().results, "[\"fine\"]");
@@ -65,13 +83,14 @@ fn each_run_has_its_own_verdict() {
 #[test]
 fn what_is_collected_is_not_collected_again() {
     let acting = Acting::new(group(0, 8), 100);
-    for waiting in 1..=3 {
-        assert_eq!(act_once(&acting), Next::Go { waiting });
+    let mut hand = Hand::default();
+    for count in 1..=3 {
+        assert_eq!(waiting(hand.act(&acting)), count);
     }
     let range = |lo, hi| Progress::Range { settled: Range::new(lo, hi), end: 8 };
     assert_eq!(acting.collect().unwrap().progress, range(0, 3));
     assert!(acting.collect().is_none());
-    act_once(&acting);
+    hand.act(&acting);
     assert_eq!(acting.collect().unwrap().progress, range(3, 4));
     assert_eq!(acting.rest().unwrap().items, Items::Range(Range::new(4, 8)));
 }
@@ -79,7 +98,7 @@ fn what_is_collected_is_not_collected_again() {
 #[test]
 fn a_full_buffer_holds_the_hands_up_until_it_is_collected() {
     let acting = Arc::new(Acting::new(group(0, 8), 1));
-    assert_eq!(act_once(&acting), Next::Wait);
+    assert_eq!(Hand::default().act(&acting), Next::Wait);
     assert!(acting.must_wait());
     let waiting = std::thread::spawn({
         let acting = acting.clone();
@@ -96,13 +115,14 @@ fn a_hung_run_is_taken_over_and_its_thread_changes_nothing() {
     let limit = Duration::from_secs(5);
     let start = Instant::now();
     let (item, turn) = acting.begin(start).unwrap();
-    assert!(!acting.take_over(limit, start + Duration::from_secs(4)));
-    assert!(acting.take_over(limit, start + Duration::from_secs(6)));
-    assert_eq!(act_once(&acting), Next::Go { waiting: 2 });
+    assert_eq!(acting.in_progress(), Some(0));
+    assert!(!acting.take_over(1, limit, start));
+    assert!(acting.take_over(0, limit, start + limit));
+    assert_eq!(waiting(Hand::default().act(&acting)), 2);
 
-    let mut result = Vec::new();
-    let acted = act_on(acting.group(), item, start, &mut result);
-    assert_eq!(acting.record(turn, acted, &result, start), Next::Superseded);
+    let mut workbench = Workbench::default();
+    let acted = workbench.act(acting.group(), item);
+    assert_eq!(acting.record(turn, acted, start), Next::Superseded);
     let outcome = acting.collect().unwrap();
     assert!(outcome.failed[0].reason.starts_with("timed out"));
     assert_eq!(outcome.progress.len(), 2);
@@ -111,7 +131,7 @@ fn a_hung_run_is_taken_over_and_its_thread_changes_nothing() {
 #[test]
 fn a_halted_group_begins_nothing_but_keeps_what_is_finished() {
     let acting = Acting::new(group(0, 8), 100);
-    act_once(&acting);
+    Hand::default().act(&acting);
     acting.halt();
     assert!(acting.begin(Instant::now()).is_none());
     assert_eq!(acting.collect().unwrap().progress.len(), 1);
@@ -122,7 +142,7 @@ async fn few_runs_are_collected_after_a_while() {
     let desk = Desk::new(1, 1_000, Duration::from_millis(250));
     desk.put(vec![group(0, 8)]);
     let acting = desk.next().await.unwrap();
-    act_once(&acting);
+    Hand::default().act(&acting);
     let start = Instant::now();
     let outcomes = desk.outcomes().await;
     assert_eq!(outcomes.len(), 1);
@@ -135,7 +155,8 @@ async fn many_runs_are_collected_at_once() {
     desk.put(vec![group(0, 8)]);
     let acting = desk.next().await.unwrap();
     let start = Instant::now();
-    (0..4).for_each(|_| desk.recorded(act_once(&acting)));
+    let mut hand = Hand::default();
+    (0..4).for_each(|_| desk.recorded(hand.act(&acting)));
     assert_eq!(desk.outcomes().await[0].progress.len(), 4);
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
@@ -156,7 +177,8 @@ async fn large_results_are_collected_at_once_however_few() {
     desk.put(vec![Group { prepared: Arc::new(Large), ..group(0, 8) }]);
     let acting = desk.next().await.unwrap();
     let start = Instant::now();
-    while act_once(&acting) != Next::Wait {}
+    let mut hand = Hand::default();
+    while hand.act(&acting) != Next::Wait {}
     assert_eq!(desk.outcomes().await[0].progress.len(), 4);
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(!acting.must_wait());
@@ -167,7 +189,8 @@ async fn the_last_runs_wait_for_nothing() {
     let desk = Desk::new(1, 1_000, Duration::from_secs(3600));
     desk.put(vec![group(0, 2)]);
     let acting = desk.next().await.unwrap();
-    (0..2).for_each(|_| desk.recorded(act_once(&acting)));
+    let mut hand = Hand::default();
+    (0..2).for_each(|_| desk.recorded(hand.act(&acting)));
     let outcomes = desk.outcomes().await;
     assert!(outcomes[0].finished);
     desk.settled(&outcomes);

@@ -1,6 +1,6 @@
 //! Hands that are threads.
 
-use super::{Acting, Desk, Hands, HungRuns, Next, act_on};
+use super::{Acting, Desk, Hands, HungRuns, Next, Workbench, watch::Watch};
 use crate::phases::Phases;
 use async_trait::async_trait;
 use std::{
@@ -66,7 +66,7 @@ struct Crew {
     desk: Arc<Desk>,
     phases: Arc<Phases>,
     /// What is being acted on, by thread.
-    busy: Mutex<Vec<Arc<Acting>>>,
+    busy: Mutex<Vec<Busy>>,
     /// Threads that are not given up.
     alive: AtomicUsize,
     /// Threads that are given up and have not come back.
@@ -74,8 +74,31 @@ struct Crew {
     gone: Notify,
 }
 
+/// What a thread is on.
+struct Busy {
+    acting: Arc<Acting>,
+    /// The item that was in progress when it was last looked at …
+    item: Option<u64>,
+    /// … and when it was first seen.
+    since: Instant,
+}
+
+impl Busy {
+    /// Looks at the item in progress, and takes it over if it has been for longer than it may.
+    fn take_over_if_hung(&mut self, now: Instant) -> bool {
+        let item = self.acting.in_progress();
+        if item != self.item {
+            (self.item, self.since) = (item, now);
+        }
+        let Some((item, timeout)) = item.zip(self.acting.group().batch.timeout) else {
+            return false;
+        };
+        now - self.since >= timeout + SLACK && self.acting.take_over(item, timeout, now)
+    }
+}
+
 impl Crew {
-    fn busy(&self) -> MutexGuard<'_, Vec<Arc<Acting>>> {
+    fn busy(&self) -> MutexGuard<'_, Vec<Busy>> {
         self.busy.lock().expect("nothing panics while it holds the lock")
     }
 
@@ -89,15 +112,15 @@ impl Crew {
 
     /// Acts on groups until the desk is closed.
     fn act(&self, first: Option<Arc<Acting>>) {
-        let mut result = Vec::new();
+        let mut workbench = Workbench::default();
         let mut next = first;
         while let Some(acting) = next.take().or_else(|| self.wait_for_group()) {
-            self.busy().push(acting.clone());
-            if !self.act_through(&acting, &mut result) {
+            self.busy().push(Busy { acting: acting.clone(), item: None, since: Instant::now() });
+            if !self.act_through(&acting, &mut workbench) {
                 self.hung.fetch_sub(1, Ordering::AcqRel);
                 return; // superseded: another thread counts in this one's place
             }
-            self.busy().retain(|other| !Arc::ptr_eq(other, &acting));
+            self.busy().retain(|busy| !Arc::ptr_eq(&busy.acting, &acting));
         }
         if self.alive.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.gone.notify_one();
@@ -112,22 +135,23 @@ impl Crew {
     }
 
     /// Acts on all runs of a group. Returns whether these hands are still needed.
-    fn act_through(&self, acting: &Acting, result: &mut Vec<u8>) -> bool {
-        let mut now = Instant::now();
-        while let Some((item, turn)) = acting.begin(now) {
-            let acted = act_on(acting.group(), item, now, result);
-            now = Instant::now();
-            let next = acting.record(turn, acted, result, now);
-            self.desk.recorded(next);
-            match next {
-                Next::Go { .. } => {}
-                Next::Wait => {
-                    self.phases.held_up_time.add_time(acting.wait_until_collected());
-                    now = Instant::now();
+    fn act_through(&self, acting: &Acting, workbench: &mut Workbench) -> bool {
+        let mut watch = Watch::start();
+        while let Some((mut item, turn)) = acting.begin(watch.now) {
+            loop {
+                let acted = workbench.act(acting.group(), item);
+                watch.run_ended();
+                let next = acting.record(turn, acted, watch.now);
+                self.desk.recorded(next);
+                match next {
+                    Next::Go { item: following, .. } => item = following,
+                    Next::Wait => break,
+                    Next::End => return true,
+                    Next::Superseded => return false,
                 }
-                Next::End => break,
-                Next::Superseded => return false,
             }
+            self.phases.held_up_time.add_time(acting.wait_until_collected());
+            watch.read();
         }
         true
     }
@@ -135,12 +159,8 @@ impl Crew {
     /// Puts a new thread in the place of each one whose run hangs.
     fn replace_hung(self: &Arc<Self>) {
         let now = Instant::now();
-        let timed_out = |acting: &mut Arc<Acting>| {
-            let timeout = acting.group().batch.timeout;
-            timeout.is_some_and(|timeout| acting.take_over(timeout + SLACK, now))
-        };
-        let hung: Vec<_> = self.busy().extract_if(.., timed_out).collect();
-        for acting in hung {
+        let hung: Vec<_> = self.busy().extract_if(.., |busy| busy.take_over_if_hung(now)).collect();
+        for Busy { acting, .. } in hung {
             self.hung.fetch_add(1, Ordering::AcqRel);
             self.desk.recorded(Next::End);
             self.spawn(Some(acting));

@@ -88,7 +88,7 @@ async fn a_worker_that_goes_on_after_a_retry_is_counted_once() {
     let reason = "no luck".to_owned();
     failing.parts[0].failed = vec![Failed { index: 1, attempts: 1, reason, delay: None }];
     assert_eq!(store.settle(failing).await.unwrap(), Settled::Applied);
-    aggregates.add(0, b"0", Emitted::default());
+    aggregates.add(0, b"0", &Emitted::default());
     let mut first = settlement(&lease, None, 2);
     first.totals[0].body = aggregates.encode();
     assert_eq!(store.settle(first.clone()).await.unwrap(), Settled::Applied);
@@ -97,7 +97,7 @@ async fn a_worker_that_goes_on_after_a_retry_is_counted_once() {
 
     assert_eq!(store.retry(id).await.unwrap(), 1);
     let lease = claim(&store, 1, 2).await.leases.remove(0);
-    aggregates.add(1, b"0", Emitted::default());
+    aggregates.add(1, b"0", &Emitted::default());
     let mut second = settlement(&lease, None, 3);
     second.totals[0].body = aggregates.encode();
     assert_eq!(store.settle(second).await.unwrap(), Settled::Applied);

@@ -31,6 +31,7 @@ mod stderr;
 use pool::Pool;
 use program::Program;
 use serde_json::value::RawValue;
+use std::time::Instant;
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
 
 pub use program::ExecError;
@@ -67,7 +68,8 @@ impl Workload for Exec {
     }
 
     fn run(&self, pool: &Pool, run: &mut Run) -> Result<Box<RawValue>, RunError> {
-        let answer = pool.ask(&protocol::request(run), run.deadline(), run.index())?;
+        let deadline = run.timeout().map(|timeout| Instant::now() + timeout);
+        let answer = pool.ask(&protocol::request(run), deadline, run.index())?;
         answer.take(run)
     }
 }

@@ -84,6 +84,14 @@ pub struct Copied {
     pub runs_per_second_at_once: f64,
 }
 
+impl Copied {
+    /// Tidegate's part of COPY's speed. A settled page is durable; so is a copied one only with a
+    /// commit of its own.
+    pub fn ratio(&self) -> f64 {
+        self.ranges_runs_per_second / self.runs_per_second_by_page
+    }
+}
+
 /// One worker process beside several.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scaled {

@@ -76,8 +76,7 @@ fn on_server(report: &Report, judge: &mut Judge) {
     judge.check("WAL bytes per run", wal, AtMost, 30.0);
 
     for copied in &report.copies {
-        // A settled page is durable; so is a copied one only with a commit of its own.
-        let ratio = copied.ranges_runs_per_second / copied.runs_per_second_by_page;
+        let ratio = copied.ratio();
         let figure = format!("ranges / COPY of the same pages, {}", copied.workload);
         judge.check(&figure, Some(ratio), AtLeast, 0.5);
     }

@@ -11,7 +11,6 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
-    time::Instant,
 };
 use tidegate::{
     Batch, BatchId, Exception, ExceptionState, OpenStore, Run, RunError, inspect::ExceptionQuery,
@@ -142,8 +141,8 @@ impl Replay {
     fn printed(&self, batch: BatchId, index: u64, identical: Option<bool>) -> Printed<'_> {
         let done = self.outcome.as_ref().ok();
         let emitted = done.map(|(_, emitted)| emitted);
-        let numbers = emitted.into_iter().flat_map(|emitted| &emitted.numbers);
-        let categories = emitted.into_iter().flat_map(|emitted| &emitted.categories);
+        let numbers = emitted.into_iter().flat_map(Emitted::numbers);
+        let categories = emitted.into_iter().flat_map(Emitted::categories);
         Printed {
             batch,
             index,
@@ -151,8 +150,8 @@ impl Replay {
             identical,
             error: self.outcome.as_ref().err().map(|error| error.reason.as_str()),
             result: done.map(|(result, _)| &**result),
-            numbers: by_name(numbers.map(|(name, value)| (&**name, *value))),
-            categories: by_name(categories.map(|(name, value)| (&**name, &**value))),
+            numbers: by_name(numbers),
+            categories: by_name(categories),
         }
     }
 }
@@ -187,12 +186,12 @@ fn attempt(
     attempts: u32,
     prepared: &dyn Prepared,
 ) -> Result<(Box<RawValue>, Emitted), RunError> {
-    let deadline = batch.timeout.map(|timeout| Instant::now() + timeout);
-    let mut run = Run::new(batch.seed, index).after(attempts).until(deadline);
+    let mut run = Run::new(batch.seed, index);
+    run.after(attempts).within(batch.timeout);
     let mut result = Vec::new();
     catch_unwind(AssertUnwindSafe(|| prepared.run(&mut run, &mut result)))
         .unwrap_or_else(|panic| Err(RunError::new(format!("panicked: {}", message(&*panic)))))?;
-    let emitted = run.finish()?;
+    let emitted = run.finish()?.clone();
     let result = serde_json::from_slice(&result)
         .map_err(|error| RunError::permanent(format!("the result is no JSON: {error}")))?;
     Ok((result, emitted))
