@@ -1,6 +1,6 @@
-//! Finds the programs of the servers that the tests need, and installs them where that is possible.
+//! Finds the programs that the tests need, and installs them where that is possible.
 
-use crate::process::{find_on_path, path_directories, run_quietly};
+use crate::process::{cargo, find_on_path, path_directories, run_quietly};
 use anyhow::{Context, Result, bail};
 use std::{
     fmt,
@@ -17,6 +17,9 @@ const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 
 /// Debian puts pgbouncer here, which is not in every user's PATH.
 const DEBIAN_SBIN: &str = "/usr/sbin";
+
+/// What the tests of programs as workloads are written in.
+const PYTHON: &str = "python3";
 
 /// Where the programs of the servers are.
 pub struct Tools {
@@ -47,10 +50,33 @@ pub fn find_or_install() -> Result<Tools> {
 }
 
 fn find() -> Result<Tools, Vec<Missing>> {
-    match (find_postgres(), find_pgbouncer()) {
-        (Ok(postgres), Ok(pgbouncer)) => Ok(Tools { postgres, pgbouncer }),
-        (postgres, pgbouncer) => Err(postgres.err().into_iter().chain(pgbouncer.err()).collect()),
+    match (find_postgres(), find_pgbouncer(), find_python()) {
+        (Ok(postgres), Ok(pgbouncer), Ok(_)) => Ok(Tools { postgres, pgbouncer }),
+        (postgres, pgbouncer, python) => {
+            Err([postgres.err(), pgbouncer.err(), python.err()].into_iter().flatten().collect())
+        }
     }
+}
+
+fn find_python() -> Result<PathBuf, Missing> {
+    find_on_path(PYTHON).ok_or_else(|| Missing {
+        program: PYTHON.into(),
+        package: PYTHON,
+        looked: "PATH".into(),
+    })
+}
+
+/// Makes sure that the parts of Rust are there which not every installation has.
+pub fn components() -> Result<()> {
+    for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if run_quietly(cargo().args([command, "--version"])).is_ok() {
+            continue;
+        }
+        eprintln!("installing {component} with rustup");
+        run_quietly(Command::new("rustup").args(["component", "add", component]))
+            .with_context(|| format!("`cargo {command}` is missing; install {component}"))?;
+    }
+    Ok(())
 }
 
 fn find_postgres() -> Result<PathBuf, Missing> {
@@ -126,7 +152,7 @@ fn explain(missing: &[Missing]) -> String {
     let packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
     let lines: String = missing.iter().map(|missing| format!("\n  {missing}")).collect();
     format!(
-        "servers that the tests need are missing:{lines}\n\
+        "programs that the tests need are missing:{lines}\n\
          install them with your package manager; on Debian or Ubuntu, as root:\n  \
          apt-get install {}",
         packages.join(" ")

@@ -112,6 +112,7 @@ fn lint(steps: &mut Steps) -> Result<()> {
 }
 
 fn check_format_and_clippy(steps: &mut Steps) -> Result<()> {
+    install::components()?;
     steps.run("format", || run(cargo().args(["fmt", "--all", "--check"])))?;
     steps.run("clippy", || {
         let scope = ["--workspace", "--all-targets", "--locked"];

@@ -76,7 +76,7 @@ fn machine_path(text: &str) -> Option<String> {
 }
 
 fn names_machine_path(line: &str) -> bool {
-    // `crates/work/` is a relative path.
+    // In the middle of a relative path it names no machine.
     let begins_path = |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '.');
     MACHINE_PATHS.iter().any(|path| line.match_indices(path).any(|(at, _)| begins_path(at)))
 }

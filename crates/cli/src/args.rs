@@ -2,10 +2,11 @@
 
 use crate::{
     bench::BenchArgs,
-    exit,
+    config::MAX_THREADS,
+    exit, out,
     units::{self, Span, Timeout},
 };
-use clap::{Args as Flags, Parser, Subcommand};
+use clap::{Args as Flags, Parser, Subcommand, error::ErrorKind};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use tidegate::{BatchId, BatchState, Keep};
@@ -46,7 +47,8 @@ Examples:
 const RESULTS_EXAMPLES: &str = "\
 Examples:
   tidegate batch results 3 | head
-  tidegate batch results 3 --from 1000 --limit 10 | jq .result";
+  tidegate batch results 3 --from 1000 --limit 10 | jq .result
+  tidegate batch results 3 --dead";
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
@@ -68,7 +70,9 @@ Examples:
 const BENCH_EXAMPLES: &str = "\
 Examples:
   tidegate bench batch --store postgres://tide@db/tide
-  tidegate bench batch --runs 1000000 --json";
+  tidegate bench batch --runs 1M --json
+
+Its batches stay in the store, completed or cancelled.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -179,7 +183,7 @@ pub struct BatchFlags {
 pub struct WorkFlags {
     /// Runs carried out at the same time [default: one per core]
     #[arg(long, value_name = "T", env = "TIDEGATE_THREADS",
-          value_parser = clap::value_parser!(u32).range(1..=4096))]
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_THREADS)))]
     pub threads: Option<u32>,
     /// A fixed number of runs per lease [default: tuned to a second of work]
     #[arg(long, value_name = "N", env = "TIDEGATE_RANGE_LENGTH", value_parser = units::positive)]
@@ -211,7 +215,7 @@ pub struct RunArgs {
 /// `tidegate worker`
 #[derive(Debug, Flags)]
 pub struct WorkerArgs {
-    /// End when no running batch is left
+    /// End when no running batch is left that this worker knows the workload of
     #[arg(long)]
     pub until_idle: bool,
     /// Work on this batch only
@@ -260,6 +264,9 @@ pub enum BatchCommand {
         /// At most this many
         #[arg(long, value_name = "N", value_parser = units::count)]
         limit: Option<u64>,
+        /// The runs that are dead instead, each with its attempts and its reason
+        #[arg(long)]
+        dead: bool,
     },
     /// Run one run again, here, and compare it with what is stored
     #[command(after_help = REPLAY_EXAMPLES)]
@@ -305,6 +312,29 @@ pub struct MigrateArgs {
     /// Only print the migrations, for a tool of your own
     #[arg(long)]
     pub print: bool,
+}
+
+/// What was typed. What cannot be understood is told in one line.
+pub fn parse() -> Args {
+    Args::try_parse().unwrap_or_else(|error| {
+        if error.exit_code() == 0
+            || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        {
+            error.exit();
+        }
+        out::note(&in_one_line(&error.render().to_string()));
+        std::process::exit(error.exit_code());
+    })
+}
+
+/// Without usage; with what it suggests.
+fn in_one_line(error: &str) -> String {
+    let mut paragraphs = error
+        .split("\n\n")
+        .map(|paragraph| paragraph.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    let problem = paragraphs.next().unwrap_or_default();
+    let tips = paragraphs.filter_map(|p| Some(format!("; {}", p.strip_prefix("tip: ")?)));
+    format!("{problem}{}; see --help", tips.collect::<String>())
 }
 
 fn state(word: &str) -> Result<BatchState, String> {

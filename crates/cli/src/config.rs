@@ -13,6 +13,9 @@ use tidegate::Keep;
 /// Read from the current directory unless another file is named.
 const FILE: &str = "tidegate.toml";
 
+/// Most threads of a worker: beyond it a typo is likelier than a wish.
+pub const MAX_THREADS: u32 = 4096;
+
 /// The settings of a file, each as its flag has it.
 #[derive(Debug, Default, Deserialize)]
 pub struct Config {
@@ -56,13 +59,19 @@ pub fn read(named: Option<&Path>) -> Result<Config> {
 fn parse(text: &str) -> Result<Config> {
     let table: toml::Table = toml::from_str(text).map_err(|error| toml_problem(text, &error))?;
     if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        bail!("`{key}` is no setting{}", did_you_mean(key, KEYS));
+        bail!(match did_you_mean(key, KEYS) {
+            none if none.is_empty() => format!("`{key}` is no setting ({})", KEYS.join(", ")),
+            one => format!("`{key}` is no setting{one}"),
+        });
     }
     let config: Config = serde_path_to_error::deserialize(toml::Value::Table(table))
         .map_err(|error| anyhow!("`{}`: {}", error.path(), error.inner().message()))?;
     let counts = [config.threads.map(u64::from), config.range_length, config.flush_runs];
     if counts.contains(&Some(0)) {
         bail!("threads, range_length and flush_runs must be above 0");
+    }
+    if config.threads > Some(MAX_THREADS) {
+        bail!("threads must be at most {MAX_THREADS}");
     }
     Ok(config)
 }
@@ -94,6 +103,8 @@ mod tests {
         refused("threads = 'two'", "`threads`: invalid type: string \"two\", expected u32");
         refused("lease = '30'", "`lease`: `30` is no time");
         refused("threads = 0", "above 0");
+        refused("threads = 5000", "at most 4096");
+        refused("xyz = 1", "`xyz` is no setting (store, keep, timeout, ");
         refused("threads", "line 1 column 8");
     }
 }

@@ -18,13 +18,14 @@ mod units;
 use anyhow::{Context, Result};
 use app::App;
 use args::{Args, Command};
-use clap::Parser;
 use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     panics::keep_those_of_runs_quiet();
-    exit::code(start(Args::parse()))
+    let outcome = start(args::parse());
+    tidegate::workloads::exec::end_all();
+    exit::code(outcome)
 }
 
 fn start(args: Args) -> Result<Exit> {

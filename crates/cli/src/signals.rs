@@ -15,6 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Signals this close together are one wish: some tools signal a process and then its group.
 const SAME: Duration = Duration::from_millis(300);
 
+/// What a command that works on runs says to the first signal.
+pub const STOPPING: &str =
+    "stopping: runs in progress are finished and settled; again to end at once";
+
 /// Listens for signals and passes them on.
 #[derive(Clone)]
 pub struct Signals {
@@ -24,13 +28,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// From now on signals no longer end the process by themselves.
-    pub fn listen() -> Result<Self> {
+    /// From now on signals no longer end the process by themselves. `answer` is said to the first.
+    pub fn listen(answer: Option<&'static str>) -> Result<Self> {
         let handler = |kind| signal(kind).context("cannot listen for signals");
         let interrupts = handler(SignalKind::interrupt())?;
         let terminations = handler(SignalKind::terminate())?;
         let signals = Self { stop: Stop::new(), code: Arc::default() };
-        tokio::spawn(signals.clone().pass_on(interrupts, terminations));
+        tokio::spawn(signals.clone().pass_on(interrupts, terminations, answer));
         Ok(signals)
     }
 
@@ -39,7 +43,12 @@ impl Signals {
         Some(self.code.load(SeqCst)).filter(|code| *code != 0)
     }
 
-    async fn pass_on(self, mut interrupts: Signal, mut terminations: Signal) {
+    async fn pass_on(
+        self,
+        mut interrupts: Signal,
+        mut terminations: Signal,
+        answer: Option<&'static str>,
+    ) {
         let mut first: Option<Instant> = None;
         loop {
             let code = tokio::select! {
@@ -48,13 +57,14 @@ impl Signals {
             };
             if let Some(first) = first {
                 if first.elapsed() >= SAME {
+                    tidegate::workloads::exec::end_all();
                     std::process::exit(code.into());
                 }
                 continue;
             }
             first = Some(Instant::now());
             self.code.store(code, SeqCst);
-            out::note("stopping: runs in progress are finished and settled; again to end at once");
+            answer.into_iter().for_each(out::note);
             self.stop.stop();
         }
     }

@@ -2,7 +2,6 @@
 
 use crate::suggest::did_you_mean;
 use anyhow::{Result, bail};
-use std::path::Path;
 use tidegate::{
     Access, BatchId, OpenStore,
     inspect::{BatchQuery, BatchStatus},
@@ -19,8 +18,15 @@ pub struct Address(String);
 impl Address {
     /// The one that was asked for, or the default. Refuses what leads to no kind of store.
     pub fn new(url: Option<String>) -> Result<Self> {
-        let url = url.unwrap_or_else(|| DEFAULT.to_owned());
+        let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
         let scheme = url.split(':').next().unwrap_or_default();
+        if url == "memory" {
+            bail!("`memory` is no store; did you mean `memory:`?");
+        }
+        if url.contains('=') && !url.contains(':') {
+            // Settings as libpq has them, perhaps with a password.
+            bail!("that is no store: write postgres://USER@HOST/DATABASE");
+        }
         if !url.contains(':') {
             bail!("`{url}` is no store: write sqlite:{url} for a file, or postgres://…");
         }
@@ -53,12 +59,6 @@ impl Address {
             );
         }
         Ok(tidegate::open(&self.0, access).await?)
-    }
-
-    /// The file of an embedded store.
-    pub fn file(&self) -> Option<&Path> {
-        let path = self.0.strip_prefix("sqlite:")?;
-        Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
     }
 
     /// The flag that leads another process here: none for the default, and without a password.
@@ -110,6 +110,9 @@ mod tests {
         assert!(error.contains("`postgre:`") && error.contains("did you mean `postgres`?"));
         assert!(!error.contains("secret"));
         assert!(refused("batches.db").contains("sqlite:batches.db"));
+        assert!(refused("memory").contains("did you mean `memory:`?"));
+        assert!(!refused("host=db password=secret").contains("secret"));
+        assert_eq!(Address::new(Some(String::new())).unwrap().url(), DEFAULT);
     }
 
     #[test]

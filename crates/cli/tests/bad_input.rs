@@ -169,10 +169,16 @@ fn wrong_usage_has_its_own_code() {
         &["run", "noop", "--runs", "1", "--threads", "0"],
         &["run", "noop", "--runs", "1", "--keep", "some"],
         &["batch", "list", "--state", "done"],
+        &["run", "noop", "--runs", "1", "--range-length", "0"],
+        &["run", "noop", "--runs", "1", "--keep", "sample:0"],
         &["no-such-command"],
     ] {
-        let Said { code, stdout, .. } = place.tidegate(args);
+        let Said { code, stdout, stderr } = place.tidegate(args);
         assert_eq!((code, stdout.as_str()), (2, ""), "{args:?}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains("see --help"), "{stderr}");
     }
+    let typo = place.tidegate(&["run", "noop", "--rnus", "1"]).stderr;
+    assert!(typo.contains("; a similar argument exists: '--runs'"), "{typo}");
     assert!(place.files().is_empty());
 }

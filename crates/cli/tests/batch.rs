@@ -104,7 +104,7 @@ fn batches_are_listed_newest_first() {
     place.ok(&["batch", "cancel", "2"]);
     let ids = |args: &[&str]| -> Vec<i64> {
         let listed = place.json(&[&["batch", "list"], args].concat());
-        listed.as_array().unwrap().iter().map(|batch| batch["id"].as_i64().unwrap()).collect()
+        listed.as_array().unwrap().iter().map(|batch| batch["batch"].as_i64().unwrap()).collect()
     };
     assert_eq!(ids(&[]), [3, 2, 1]);
     assert_eq!(ids(&["--state", "running"]), [3, 1]);
@@ -152,6 +152,8 @@ fn migrate_creates_and_prints() {
     let place = Place::new();
     let script = place.ok(&["migrate", "--print"]);
     assert!(script.contains("CREATE TABLE"), "{script}");
+    let script = place.ok(&["migrate", "--print", "--store", "postgres://nobody@nowhere/at-all"]);
+    assert!(script.contains("create table"), "no server is needed: {script}");
     assert!(place.files().is_empty(), "printing creates nothing");
     assert!(place.tidegate(&["migrate"]).stderr.starts_with("applied "));
     assert!(place.tidegate(&["migrate"]).stderr.contains("up to date"));

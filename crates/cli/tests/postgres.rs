@@ -9,13 +9,22 @@ use support::{Place, connect, database, wait_until};
 #[tokio::test]
 async fn the_digest_is_that_of_the_other_stores() {
     let (place, url) = (Place::new(), database().await);
-    let run = |store: &str| {
-        place.json(&["run", "bingo", "--runs", "300", "--seed", "5", "--store", store])
+    let run = |store: &str, length: &str| {
+        let how = ["--seed", "5", "--store", store, "--range-length", length];
+        place.json(&[["run", "bingo", "--runs", "300"].as_slice(), &how].concat())
     };
-    let (postgres, memory) = (run(&url), run("memory:"));
-    assert_eq!(postgres["digest"], memory["digest"]);
-    assert_eq!(postgres["aggregates"], memory["aggregates"]);
-    assert_eq!(postgres["store"], "postgres");
+    let memory = run("memory:", "10");
+    for length in ["1", "70", "10000"] {
+        let postgres = run(&url, length);
+        assert_eq!(postgres["digest"], memory["digest"]);
+        assert_eq!(postgres["aggregates"], memory["aggregates"]);
+        assert_eq!(postgres["store"], "postgres");
+    }
+    let closed = "select digest, aggregates::text from tidegate.batch where id = 1";
+    let row = connect(&url).await.query_one(closed, &[]).await.unwrap();
+    assert_eq!(memory["digest"], row.get::<_, &str>(0));
+    let aggregates: serde_json::Value = serde_json::from_str(row.get(1)).unwrap();
+    assert_eq!(memory["aggregates"], aggregates, "what was closed has its final aggregates");
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ fn json_has_all_fields() {
     let place = Place::new();
     let object = place.json(&["run", "noop", "--runs", "5k", "--seed", "7", "--keep", "none"]);
     let keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
-    insta::assert_snapshot!(keys.join(" "), @"advice aggregates batch completed dead digest keep phases resumed retrying runs runs_per_second seconds seed snapshot state store workload");
+    insta::assert_snapshot!(keys.join(" "), @"advice aggregates batch completed created_ms dead digest finished_ms keep leased max_attempts phases resumed retrying runs runs_per_second seconds seed snapshot state store timeout_seconds untouched workload");
     for (key, value) in [("batch", 1), ("seed", 7), ("runs", 5_000), ("completed", 5_000)] {
         assert_eq!(object[key], value, "{key}");
     }
@@ -98,6 +98,30 @@ fn digest_and_aggregates_do_not_depend_on_the_split() {
         &["--flush-after", "1ms", "--keep", "none"],
     ] {
         assert_eq!(digest(&place, more), expected, "{more:?}");
+    }
+}
+
+#[test]
+fn what_was_closed_has_its_final_aggregates() {
+    let place = Place::new();
+    let object = place.json(&["run", "bingo", "--runs", "50"]);
+    let closed = "SELECT digest, aggregates, state FROM batch";
+    let store = rusqlite::Connection::open(place.path("tidegate.db")).unwrap();
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (digest, aggregates, state): (String, String, String) =
+        store.query_row(closed, [], read).unwrap();
+    assert_eq!((&object["digest"], &object["state"]), (&digest.into(), &state.into()));
+    assert_eq!(object["aggregates"], serde_json::from_str::<Value>(&aggregates).unwrap());
+}
+
+#[test]
+fn a_sample_has_as_many_results_as_it_says() {
+    let place = Place::new();
+    for (keep, kept) in [("all", 1000), ("sample:10", 10), ("none", 0)] {
+        let object = place.json(&["run", "noop", "--runs", "1000", "--keep", keep]);
+        let results = place.ok(&["batch", "results", &object["batch"].to_string()]);
+        assert_eq!(results.lines().count(), kept, "{keep}");
+        assert_eq!(object["aggregates"]["runs"], 1000, "aggregates cover all");
     }
 }
 
@@ -175,7 +199,19 @@ fn dead_runs_are_grouped_and_can_be_retried() {
     assert!(said.stderr.contains(" dead: died, as the snapshot asks (1#"), "{}", said.stderr);
     assert!(said.stderr.contains("`tidegate batch retry 1`"));
 
-    let dead = place.json(&["batch", "show", "1"])["dead"].clone();
+    let shown = place.json(&["batch", "show", "1"]);
+    let dead = shown["dead"].clone();
+    assert_eq!(shown["exceptions"][0]["example"], "died, as the snapshot asks");
+    let listed = place.ok(&["batch", "results", "1", "--dead"]);
+    assert_eq!(listed.lines().count() as u64, dead.as_u64().unwrap());
+    let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["attempts"], &first["reason"]),
+        (&1.into(), &"died, as the snapshot asks".into())
+    );
+    let some = place.ok(&["batch", "results", "1", "--dead", "--limit", "2"]);
+    assert!(listed.starts_with(&some) && some.lines().count() == 2, "{some}");
+
     assert_eq!(place.json(&["batch", "retry", "1"])["retried"], dead);
     assert_eq!(place.json(&["batch", "show", "1"])["state"], "running");
     place.ok(&["worker", "--until-idle"]);
@@ -191,6 +227,27 @@ fn panics_in_runs_do_not_flood_stderr() {
     assert_eq!(said.code, 3);
     assert!(said.stderr.contains("50 dead: panicked: panicked, as the snapshot asks"));
     assert!(!said.stderr.contains("thread '"), "{}", said.stderr);
+}
+
+#[test]
+fn no_program_outlives_the_process() {
+    let place = Place::new();
+    let deaf = "sh -c 'echo $$ >> pids; exec sleep 1000'";
+    let args = ["run", "--exec", deaf, "--runs", "2", "--threads", "2", "--grace", "1ms"];
+    let child = place.spawn(&args);
+    let pids = support::wait_until("both programs run", || {
+        let pids = std::fs::read_to_string(place.path("pids")).ok()?;
+        (pids.lines().count() == 2).then_some(pids)
+    });
+    signal(&child, "INT");
+    let said: support::Said = child.wait_with_output().unwrap().into();
+    assert_eq!(said.code, 130, "{}", said.stderr);
+    for pid in pids.lines() {
+        support::wait_until("it is gone", || {
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            (state.is_empty() || state.contains(") Z ")).then_some(())
+        });
+    }
 }
 
 #[test]

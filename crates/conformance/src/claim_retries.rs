@@ -4,17 +4,25 @@ use crate::{
     harness::{AT_ONCE, Bench, LATER, at_once},
     work::{Work, retries},
 };
-use tidegate_core::limits::MAX_RETRIES_PER_LEASE;
+use tidegate_core::{Lease, limits::MAX_RETRIES_PER_LEASE};
 
 pub(crate) async fn due_retries_are_grouped_and_leased_once(bench: Bench) {
     bench.submit(10).await;
     let lease = bench.claim_one(10).await;
     let failing = [9, 1, 3, 5, 7].into_iter().fold(Work::all(&lease), |w, i| w.retry(i, AT_ONCE));
     bench.apply([failing]).await;
-    let leases = bench.claim(8, 2).await;
+    let leases = bench.claim(3, 2).await;
     let groups: Vec<_> = leases.iter().map(retries).collect();
     assert_eq!(groups, [vec![(1, 1), (3, 1)], vec![(5, 1), (7, 1)], vec![(9, 1)]]);
     assert!(bench.claim(8, 2).await.is_empty());
+}
+
+pub(crate) async fn due_retries_are_spread_over_the_slots(bench: Bench) {
+    bench.submit(20).await;
+    let lease = bench.claim_one(20).await;
+    bench.apply([(0..20).fold(Work::all(&lease), |w, i| w.retry(i, AT_ONCE))]).await;
+    let lengths: Vec<_> = bench.claim(3, 20).await.iter().map(|l| l.items.len()).collect();
+    assert_eq!(lengths, [7, 7, 6]);
 }
 
 pub(crate) async fn concurrent_claimers_share_retries_without_overlap(bench: Bench) {
@@ -64,6 +72,7 @@ pub(crate) async fn retries_per_lease_are_bounded(bench: Bench) {
     bench.submit(runs).await;
     let lease = bench.claim_one(runs).await;
     bench.apply([(0..runs).fold(Work::all(&lease), |w, i| w.retry(i, AT_ONCE))]).await;
-    let lengths: Vec<_> = bench.claim(8, runs).await.iter().map(|l| l.items.len()).collect();
-    assert_eq!(lengths, [MAX_RETRIES_PER_LEASE, 10]);
+    let lengths = |leases: Vec<Lease>| leases.iter().map(|l| l.items.len()).collect::<Vec<_>>();
+    assert_eq!(lengths(bench.claim(1, runs).await), [MAX_RETRIES_PER_LEASE]);
+    assert_eq!(lengths(bench.claim(1, runs).await), [10]);
 }

@@ -65,7 +65,8 @@ macro_rules! __each_case {
                 retries_that_are_not_due_are_not_claimed,
                 an_expired_retry_lease_is_claimed_again,
                 the_dead_are_not_claimed,
-                retries_per_lease_are_bounded;
+                retries_per_lease_are_bounded,
+                due_retries_are_spread_over_the_slots;
             settle(every):
                 everything_is_written,
                 many_leases_of_many_batches_settle_together,

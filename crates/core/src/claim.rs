@@ -1,6 +1,8 @@
 //! What a worker asks for, what it gets, and how fresh runs are shared out.
 
-use crate::{Batch, BatchId, Lease, Range, Snapshot, SnapshotHash, WorkerId};
+use crate::{
+    Batch, BatchId, Lease, Range, Snapshot, SnapshotHash, WorkerId, limits::MAX_RETRIES_PER_LEASE,
+};
 use std::time::Duration;
 
 /// Asks for leases.
@@ -44,6 +46,17 @@ impl Lengths {
     /// The bounds for one batch.
     pub fn of(&self, batch: BatchId) -> Length {
         self.known.iter().find(|(id, _)| *id == batch).map_or(self.unknown, |(_, length)| *length)
+    }
+
+    /// Most retries in one lease.
+    pub fn most_retries(&self, batch: BatchId) -> usize {
+        self.of(batch).most.clamp(1, MAX_RETRIES_PER_LEASE) as usize
+    }
+
+    /// How many of `due` retries a lease should have: spread over the slots, so that those that take
+    /// long are not all one thread's.
+    pub fn retries_per_lease(&self, batch: BatchId, due: usize, slots: usize) -> usize {
+        due.div_ceil(slots.max(1)).clamp(1, self.most_retries(batch))
     }
 }
 

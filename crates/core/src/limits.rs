@@ -20,6 +20,10 @@ pub const MAX_EMITS_PER_RUN: usize = 1_000;
 /// Longest name of a number, a category or its value.
 pub const MAX_NAME_BYTES: usize = 200;
 
+/// Different names of numbers, of categories, and of the values of one category, in one batch: each
+/// costs memory in every worker, and bytes in every settlement.
+pub const MAX_NAMES: usize = 1_000;
+
 /// Most leases that one claim hands out: bounds the size of the answer.
 pub const MAX_LEASES_PER_CLAIM: usize = 1_024;
 
@@ -29,7 +33,8 @@ pub const MAX_RANGE_LENGTH: u64 = 10_000_000;
 /// Most due retries in one lease: each is a row that the claim updates.
 pub const MAX_RETRIES_PER_LEASE: u64 = 1_000;
 
-/// Bytes of results buffered for one page before it is settled, whatever the count of runs.
+/// Bytes of results and failures buffered for one page before it is settled, whatever the count of
+/// runs.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// Most rows that one listing returns; a reader asks for the next page.

@@ -12,9 +12,6 @@ pub trait Migrate: Send + Sync {
 
     /// How the store's schema compares with what this binary needs.
     async fn schema(&self) -> Result<Schema, StoreError>;
-
-    /// All migrations as a script, for people who apply them with a tool of their own.
-    fn script(&self) -> String;
 }
 
 /// How a store's schema compares with what this binary needs.

@@ -16,6 +16,13 @@ pub struct Settlement {
     pub lease: Duration,
 }
 
+impl Settlement {
+    /// How many rows it writes.
+    pub fn rows(&self) -> u64 {
+        self.parts.iter().map(Part::rows).sum::<u64>() + self.totals.len() as u64
+    }
+}
+
 /// Progress of one lease.
 #[derive(Clone, Debug)]
 pub struct Part {
@@ -29,6 +36,18 @@ pub struct Part {
     pub page: Option<Page>,
     /// The runs among the settled ones that failed.
     pub failed: Vec<Failed>,
+}
+
+impl Part {
+    /// The page; the lease, or the retries with it; the failed ones, which retries have a row of
+    /// already.
+    fn rows(&self) -> u64 {
+        let page = u64::from(self.page.is_some());
+        page + match &self.progress {
+            Progress::Range { .. } => 1 + self.failed.len() as u64,
+            Progress::Retries { settled } => settled.len() as u64,
+        }
+    }
 }
 
 /// Which runs of a lease are settled.

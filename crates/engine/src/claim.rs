@@ -15,7 +15,7 @@ use tidegate_core::{
     claim::{Claim, ClaimRequest},
     source::Finalized,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// The first pause after a look for work in vain.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
@@ -28,7 +28,7 @@ pub struct Claimer {
     pub(crate) tuner: LengthTuner,
     backoff: Backoff,
     pause: Duration,
-    /// Batches that cannot be closed because what is stored of them cannot be read.
+    /// Batches that cannot be closed: what is stored of them cannot be read, or not be added up.
     pub(crate) damaged: BTreeSet<BatchId>,
     /// The batches that this worker closed.
     pub finalized: Vec<Finalized>,
@@ -62,10 +62,9 @@ impl Claimer {
             let found = !claim.leases.is_empty();
             let groups = group(&mut claim, &mut self.snapshots, &self.shared.phases);
             self.shared.desk.put(groups);
-            let closed = self.finalize(std::mem::take(&mut claim.settled)).await?;
-            if claim.open <= closed + self.damaged.len() as u64
-                && self.shared.options.until == Until::Idle
-            {
+            let closed = self.finalize(&claim.settled).await?;
+            let damaged = claim.settled.iter().filter(|batch| self.damaged.contains(batch)).count();
+            if claim.open <= closed + damaged as u64 && self.shared.options.until == Until::Idle {
                 break;
             }
             self.rest(found || closed > 0, claim.next_due).await;
@@ -81,7 +80,7 @@ impl Claimer {
             }
             let ahead = self.learn();
             let (unfinished, held) = self.shared.desk.load();
-            let room = room(self.shared.options.threads, ahead, unfinished, held);
+            let room = room(self.shared.desk.hands(), ahead, unfinished, held);
             if room > 0 {
                 return Some(room);
             }
@@ -104,11 +103,11 @@ impl Claimer {
             lease: options.lease,
             known: self.snapshots.known(),
         };
-        let start = Instant::now();
-        let claim = self.shared.source.claim(request).await?;
         let phases = &self.shared.phases;
+        let phase = phases.claim_time.begin();
+        let claim = self.shared.source.claim(request).await?;
+        drop(phase);
         phases.claims.add(1);
-        phases.claim_time.add_time(start.elapsed());
         phases.claimed_runs.add(claim.leases.iter().map(|lease| lease.items.len()).sum());
         self.backoff.reset();
         Ok(claim)

@@ -1,18 +1,18 @@
 //! Closing batches.
 
 use crate::{claim::Claimer, worker::WorkerError};
-use tidegate_core::{BatchId, Kind};
+use tidegate_core::BatchId;
 
 impl Claimer {
     /// Closes batches that a claim found settled. Whoever finds them may do it; for each, one does.
     /// Returns how many this worker closed. A failure that may pass is left to the next claim.
-    pub(crate) async fn finalize(&mut self, settled: Vec<BatchId>) -> Result<u64, WorkerError> {
+    pub(crate) async fn finalize(&mut self, settled: &[BatchId]) -> Result<u64, WorkerError> {
         let mut closed = 0;
-        let sound: Vec<BatchId> =
-            settled.into_iter().filter(|batch| !self.damaged.contains(batch)).collect();
-        // Usually one. One by one, so that one that cannot be read holds up no other.
-        for batch in sound {
-            closed += self.finalize_one(batch).await?;
+        // Usually one. One by one, so that one that cannot be closed holds up no other.
+        for batch in settled {
+            if !self.damaged.contains(batch) {
+                closed += self.finalize_one(*batch).await?;
+            }
         }
         Ok(closed)
     }
@@ -26,7 +26,7 @@ impl Claimer {
                 self.finalized.extend(&finalized);
                 Ok(finalized.len() as u64)
             }
-            Err(error) if error.kind() == Kind::Corrupt => {
+            Err(error) if !error.is_passing() => {
                 tracing::error!("{error}; going on with other batches");
                 self.damaged.insert(batch);
                 Ok(0)

@@ -6,7 +6,7 @@ use tidegate_core::{BatchId, WorkerId};
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// Names the worker in leases and its aggregates. No other worker may ever have had it.
+    /// Names the worker in leases, for people.
     pub worker: WorkerId,
     /// How many runs are acted on at the same time.
     pub threads: usize,

@@ -1,9 +1,9 @@
 //! Keeping leases while work goes on.
 
-use crate::{backoff::Backoff, worker::Shared};
+use crate::{act::Held, backoff::Backoff, worker::Shared};
 use std::convert::Infallible;
-use tidegate_core::{Fence, Lease, source::Renewal};
-use tokio::time::sleep;
+use tidegate_core::{Fence, StoreError, source::Renewal};
+use tokio::time::{sleep, timeout};
 
 impl Shared {
     /// Renews all leases well before they expire, for ever.
@@ -13,28 +13,35 @@ impl Shared {
         let mut pause = regular;
         loop {
             sleep(pause).await;
-            pause = match self.renew_once().await {
-                Ok(()) => {
+            // A call that takes longer is sent again while there is time.
+            pause = match timeout(regular, self.renew_once()).await {
+                Ok(Ok(())) => {
                     backoff.reset();
                     regular
                 }
-                Err(error) => {
+                Ok(Err(error)) => {
                     self.phases.store_errors.add(1);
                     tracing::warn!("{error}; leases may be lost");
+                    backoff.pause()
+                }
+                Err(_) => {
+                    self.phases.store_errors.add(1);
+                    tracing::warn!("renewing takes longer than {regular:.0?}; leases may be lost");
                     backoff.pause()
                 }
             };
         }
     }
 
-    async fn renew_once(&self) -> Result<(), tidegate_core::StoreError> {
-        let leases = self.desk.leases();
-        if leases.is_empty() {
+    async fn renew_once(&self) -> Result<(), StoreError> {
+        let asked = self.desk.leases();
+        if asked.is_empty() {
             return Ok(());
         }
-        let request = Renewal { leases: leases.clone(), lease: self.options.lease };
+        let leases = asked.iter().map(|held| held.lease.clone()).collect();
+        let request = Renewal { leases, lease: self.options.lease };
         let refused = self.source.renew(request).await?;
-        let lost = lost(refused, &leases, &self.desk.leases());
+        let lost = lost(refused, &asked, &self.desk.leases());
         if !lost.is_empty() {
             self.phases.late.add(lost.len() as u64);
             tracing::warn!("{} leases were lost to other workers", lost.len());
@@ -44,30 +51,40 @@ impl Shared {
     }
 }
 
-/// Which of the leases that were asked for and refused are lost. One that was settled in part
-/// meanwhile was asked for in vain: its refusal says nothing about what is left of it.
-fn lost(refused: Vec<Fence>, asked: &[Lease], held: &[Lease]) -> Vec<Fence> {
-    let mut lost = refused;
-    lost.retain(|fence| asked.iter().any(|lease| lease.fence == *fence && held.contains(lease)));
-    lost
+/// Which of the leases that were asked for and refused are lost. What is settled cannot be renewed:
+/// if a part of a lease was being settled, its refusal says nothing about the rest, and settling
+/// finds out.
+fn lost(refused: Vec<Fence>, asked: &[Held], held: &[Held]) -> Vec<Fence> {
+    let at_rest = |asked: &&Held| !asked.settling && held.contains(asked);
+    let certain: Vec<Fence> = asked.iter().filter(at_rest).map(|held| held.lease.fence).collect();
+    refused.into_iter().filter(|fence| certain.contains(fence)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::{BatchId, Items, RetryItem};
+    use tidegate_core::{BatchId, Items, Lease, RetryItem};
 
-    fn retries(fence: i64, indexes: &[u64]) -> Lease {
+    fn retries(fence: i64, indexes: &[u64], settling: bool) -> Held {
         let item = |&index| RetryItem { index, attempts: 1 };
         let items = Items::Retries(indexes.iter().map(item).collect());
-        Lease { batch: BatchId(1), fence: Fence(fence), items }
+        Held { lease: Lease { batch: BatchId(1), fence: Fence(fence), items }, settling }
     }
 
     #[test]
-    fn a_lease_that_was_settled_in_part_meanwhile_is_not_lost() {
-        let asked = [retries(1, &[3, 4]), retries(2, &[5, 6]), retries(3, &[7])];
-        let held = [retries(1, &[4]), retries(2, &[5, 6])];
-        let refused = asked.iter().map(|lease| lease.fence).collect();
+    fn a_lease_that_is_settled_in_part_meanwhile_is_not_lost() {
+        let at_rest = |fence, indexes| retries(fence, indexes, false);
+        let being_settled = |fence, indexes| retries(fence, indexes, true);
+        let asked = [
+            at_rest(1, &[3, 4]),
+            at_rest(2, &[5, 6]),
+            at_rest(3, &[7]),
+            at_rest(4, &[8]),
+            being_settled(5, &[9]),
+        ];
+        let held =
+            [at_rest(1, &[4]), at_rest(2, &[5, 6]), being_settled(4, &[8]), being_settled(5, &[9])];
+        let refused = asked.iter().map(|held| held.lease.fence).collect();
         assert_eq!(lost(refused, &asked, &held), [Fence(2)]);
     }
 }

@@ -10,7 +10,7 @@ use tidegate_core::{
     Fence,
     settle::{Part, Settled, Settlement, Total},
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// Settles outcomes, one transaction at a time.
 pub struct Settler {
@@ -20,7 +20,7 @@ pub struct Settler {
 
 impl Settler {
     pub fn new(shared: Shared) -> Self {
-        Self { totals: Totals::new(shared.options.worker.clone()), shared }
+        Self { totals: Totals::new(&shared.options.worker), shared }
     }
 
     /// Settles whatever is finished until the hands are gone and all is settled.
@@ -42,11 +42,15 @@ impl Settler {
         while !outcomes.is_empty() {
             let (totals, rows) = self.totals.with(&outcomes);
             let settlement = settlement(&outcomes, rows, self.shared.options.lease);
-            let start = Instant::now();
-            match self.shared.source.settle(settlement).await {
+            let written = settlement.rows();
+            let phase = self.shared.phases.settle_time.begin();
+            self.shared.phases.settle_transactions.add(1);
+            let answer = self.shared.source.settle(settlement).await;
+            drop(phase);
+            match answer {
                 Ok(Settled::Applied) => {
                     self.totals.commit(totals);
-                    self.count(&outcomes, start);
+                    self.count(&outcomes, written);
                     self.shared.desk.settled(&outcomes);
                     return Ok(());
                 }
@@ -73,16 +77,11 @@ impl Settler {
         outcomes.retain(|outcome| !late.contains(&outcome.fence));
     }
 
-    fn count(&self, outcomes: &[Outcome], start: Instant) {
+    fn count(&self, outcomes: &[Outcome], rows: u64) {
         let phases = &self.shared.phases;
         phases.settles.add(1);
-        phases.settle_time.add_time(start.elapsed());
-        for outcome in outcomes {
-            let rows = 2 + outcome.failed.len() + usize::from(outcome.page.is_some());
-            phases.act_time.add_time(outcome.busy);
-            phases.settled_rows.add(rows as u64);
-            phases.settled_runs.add(outcome.progress.len());
-        }
+        phases.settled_rows.add(rows);
+        phases.settled_runs.add(outcomes.iter().map(|outcome| outcome.progress.len()).sum());
     }
 }
 

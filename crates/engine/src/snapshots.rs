@@ -102,3 +102,57 @@ impl Prepared for Unusable {
         Err(RunError::permanent(self.0.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tidegate_core::{BatchId, InvalidSnapshot, Keep, RetryPolicy, Workload};
+
+    struct Any;
+
+    impl Workload for Any {
+        type Prepared = ();
+        type Output = ();
+
+        fn name(&self) -> &str {
+            "any"
+        }
+
+        fn prepare(&self, _: &Snapshot) -> Result<(), InvalidSnapshot> {
+            Ok(())
+        }
+
+        fn run(&self, (): &(), _: &mut Run) -> Result<(), RunError> {
+            Ok(())
+        }
+    }
+
+    fn snapshot(number: usize) -> Snapshot {
+        Snapshot::from_canonical(number.to_string())
+    }
+
+    fn batch(snapshot: SnapshotHash) -> Batch {
+        let (workload, retry) = ("any".to_owned(), RetryPolicy::default());
+        let (id, keep, timeout) = (BatchId(1), Keep::All, None);
+        Batch { id, workload, snapshot, seed: 1, runs: 1, keep, retry, timeout }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let mut snapshots = Snapshots::new(Workloads::new().with(Any));
+        let phases = Phases::default();
+        let all: Vec<Snapshot> = (0..=MAX_CACHED).map(snapshot).collect();
+        snapshots.add(all.clone());
+        for snapshot in &all {
+            snapshots.prepared(&batch(snapshot.hash()), &phases);
+        }
+        snapshots.prepared(&batch(all[0].hash()), &phases);
+        snapshots.trim();
+        let known = snapshots.known();
+        assert_eq!(known.len(), MAX_CACHED);
+        assert!(known.contains(&all[0].hash()) && !known.contains(&all[1].hash()));
+        let report = phases.report(Duration::ZERO, 1);
+        assert_eq!((report.snapshot_hits, report.snapshot_misses), (1, MAX_CACHED as u64 + 1));
+    }
+}

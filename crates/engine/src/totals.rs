@@ -1,9 +1,9 @@
 //! What this worker has settled of each batch, added up.
 
-use crate::act::Outcome;
+use crate::{act::Outcome, backoff::mix};
 use std::{
-    collections::{BTreeMap, hash_map::DefaultHasher},
-    hash::{Hash, Hasher},
+    collections::BTreeMap,
+    hash::{BuildHasher, RandomState},
 };
 use tidegate_core::{
     Aggregates, BatchId, WorkerId,
@@ -16,7 +16,8 @@ const MAX_BATCHES: usize = 64;
 /// The aggregates that this worker's rows hold, batch by batch. They change only after a settlement
 /// was applied, so that memory and store never differ.
 pub struct Totals {
-    worker: WorkerId,
+    /// Differs between workers, also between those of one name.
+    worker: u64,
     made: u64,
     batches: BTreeMap<BatchId, Sum>,
 }
@@ -32,7 +33,8 @@ pub struct NewTotals(Vec<(BatchId, Aggregates)>);
 
 impl Totals {
     /// Nothing settled yet.
-    pub fn new(worker: WorkerId) -> Self {
+    pub fn new(worker: &WorkerId) -> Self {
+        let worker = RandomState::new().hash_one(worker);
         Self { worker, made: 0, batches: BTreeMap::new() }
     }
 
@@ -52,7 +54,7 @@ impl Totals {
         self.batches.entry(batch).or_insert_with(|| {
             self.made += 1;
             Sum {
-                accumulator: accumulator(&self.worker, self.made),
+                accumulator: accumulator(self.worker, self.made),
                 sequence: 0,
                 aggregates: Aggregates::default(),
             }
@@ -84,8 +86,6 @@ impl Totals {
 }
 
 /// Different for every worker and every count.
-fn accumulator(worker: &WorkerId, made: u64) -> AccumulatorId {
-    let mut hasher = DefaultHasher::new();
-    (worker, made).hash(&mut hasher);
-    AccumulatorId(hasher.finish() as i64)
+fn accumulator(worker: u64, made: u64) -> AccumulatorId {
+    AccumulatorId(mix(worker ^ mix(made)) as i64)
 }

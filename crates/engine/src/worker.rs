@@ -1,14 +1,14 @@
 //! The loop.
 
 use crate::{
-    act::{Desk, Hands, HungRuns, Threads},
+    act::{Desk, Hands, HandsError, Threads},
     claim::Claimer,
     options::WorkerOptions,
     phases::{PhaseReport, Phases},
     settle::Settler,
     stop::Stop,
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 use tidegate_core::{Source, StoreError, Workloads, source::Finalized};
 use tokio::time::{Instant, sleep};
 
@@ -47,8 +47,8 @@ pub struct Report {
 pub enum WorkerError {
     /// The store failed in a way that waiting does not mend.
     Store(StoreError),
-    /// Too many runs hang.
-    Hung(HungRuns),
+    /// The hands cannot go on.
+    Hands(HandsError),
 }
 
 impl Worker {
@@ -83,6 +83,7 @@ impl Worker {
     /// everything that was acted on is settled, and everything else is given back.
     pub async fn run(mut self, stop: Stop) -> Result<Report, WorkerError> {
         self.shared.stop = stop;
+        let _closes = ClosesDesk(self.shared.desk.clone());
         let mut claimer = Claimer::new(self.shared.clone(), self.workloads.clone());
         let mut settler = Settler::new(self.shared.clone());
 
@@ -122,14 +123,23 @@ impl Worker {
         let act = async {
             tokio::select! {
                 biased;
-                ended = self.hands.work(shared.desk.clone()) => ended.map_err(WorkerError::Hung),
+                ended = self.hands.work(shared.desk.clone()) => ended.map_err(WorkerError::Hands),
                 () = self.time_is_over(Duration::ZERO) => Ok(()),
             }
         };
-        let ended = tokio::try_join!(claim, act);
+        // The claim that is under way when a stop is asked for may take long: nothing waits for it.
+        let close = async {
+            shared.stop.stopped().await;
+            shared.desk.close();
+            std::future::pending::<Infallible>().await
+        };
+        let ended = tokio::select! {
+            ended = async { tokio::try_join!(claim, act) } => ended.map(|_| ()),
+            never = close => match never {},
+        };
         shared.desk.close();
         shared.desk.finish();
-        ended.map(|_| ())
+        ended
     }
 
     /// Returns when a stop was asked for and the grace, and some more, has passed.
@@ -138,7 +148,7 @@ impl Worker {
         sleep(self.shared.options.grace + more).await;
     }
 
-    async fn report_phases(&self) -> std::convert::Infallible {
+    async fn report_phases(&self) -> Infallible {
         let mut earlier = PhaseReport::default();
         loop {
             sleep(self.shared.options.report_every).await;
@@ -154,10 +164,19 @@ impl Worker {
     }
 }
 
+/// Lets no run begin once the worker is gone, however it ends.
+struct ClosesDesk(Arc<Desk>);
+
+impl Drop for ClosesDesk {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl Shared {
     /// Gives back what was leased and never acted on. Best effort: what stays leased expires.
     async fn give_back_rest(&self) {
-        let leases = self.desk.leases();
+        let leases: Vec<_> = self.desk.leases().into_iter().map(|held| held.lease).collect();
         if leases.is_empty() {
             return;
         }
@@ -172,10 +191,7 @@ impl fmt::Display for WorkerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WorkerError::Store(error) => error.fmt(f),
-            WorkerError::Hung(HungRuns(count)) => write!(
-                f,
-                "{count} runs hang beyond their time-out and cannot be ended: restart the worker"
-            ),
+            WorkerError::Hands(error) => error.fmt(f),
         }
     }
 }

@@ -15,6 +15,8 @@ mod renew;
 mod settle;
 mod submit;
 
+pub use migrate::script;
+
 use async_trait::async_trait;
 use pool::Pool;
 use tidegate_core::{

@@ -49,11 +49,12 @@ impl Migrate for Postgres {
             Some(_) => Schema::Current,
         })
     }
+}
 
-    fn script(&self) -> String {
-        let bodies: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.sql).collect();
-        format!("begin;\n\n{};\n\n{}\ncommit;\n", LOCK.trim_end(), bodies.join("\n"))
-    }
+/// All migrations as a script.
+pub fn script() -> String {
+    let bodies: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.sql).collect();
+    format!("begin;\n\n{};\n\n{}\ncommit;\n", LOCK.trim_end(), bodies.join("\n"))
 }
 
 /// The lock comes first: whoever waited for it sees what the other has applied.

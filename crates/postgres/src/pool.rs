@@ -153,6 +153,10 @@ fn parse(url: &str) -> Result<Config, StoreError> {
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         return Err(error::bad_address("the URL does not begin with postgres://".to_owned()));
     }
+    let place = url.split(['/', '?']).nth(2).unwrap_or_default();
+    if place.matches('@').count() > 1 {
+        return Err(error::bad_address("an @ in a password must be written as %40".to_owned()));
+    }
     let mut config: Config = url.parse().map_err(error::bad_url)?;
     if config.get_hosts().is_empty() {
         return Err(error::bad_address("the URL names no host".to_owned()));

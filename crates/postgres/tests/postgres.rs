@@ -338,8 +338,8 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
 async fn the_script_does_what_migrating_does_and_may_be_applied_twice() {
     let database = Database::create(POSTGRES).await;
     let store = database.connect().await;
-    database.execute(&store.script()).await;
-    database.execute(&store.script()).await;
+    database.execute(&tidegate_postgres::script()).await;
+    database.execute(&tidegate_postgres::script()).await;
     assert_eq!(store.schema().await.unwrap(), Schema::Current);
     assert!(store.migrate().await.unwrap().is_empty());
 }

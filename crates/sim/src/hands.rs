@@ -4,7 +4,7 @@ use crate::workload::Behaviour;
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use tidegate_engine::act::{Acting, Desk, Hands, HungRuns, Next, Workbench};
+use tidegate_engine::act::{Acting, Desk, Hands, HandsError, Next, Workbench};
 use tokio::time::{Instant, sleep};
 
 pub struct VirtualHands {
@@ -19,7 +19,7 @@ impl Hands for VirtualHands {
         self.count
     }
 
-    async fn work(&self, desk: Arc<Desk>) -> Result<(), HungRuns> {
+    async fn work(&self, desk: Arc<Desk>) -> Result<(), HandsError> {
         join_all((0..self.count).map(|_| self.act(&desk))).await;
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
     Batch, BatchId, Fence, Items, Lease, Range, RetryItem, Snapshot, SnapshotHash,
     claim::{Candidate, Claim, ClaimRequest, share},
-    limits::{MAX_LEASES_PER_CLAIM, MAX_RETRIES_PER_LEASE},
+    limits::MAX_LEASES_PER_CLAIM,
 };
 
 pub(crate) fn claim(sql: &Sql, request: &ClaimRequest) -> Result<Claim, Failure> {
@@ -108,11 +108,11 @@ fn due(
     // Every batch has its first turn before any has its second: no more of them can get one.
     for wanted in due.take(slots) {
         let batch = wanted.batch.id;
-        let length = request.lengths.of(batch).most.clamp(1, MAX_RETRIES_PER_LEASE) as usize;
-        let params = params![batch.0, now.0, length * slots];
+        let params = params![batch.0, now.0, request.lengths.most_retries(batch) * slots];
         let items = sql.rows(include_str!("sql/claim_due.sql"), params, |row| {
             Ok(RetryItem { index: row.get("idx")?, attempts: row.get("attempts")? })
         })?;
+        let length = request.lengths.retries_per_lease(batch, items.len(), slots);
         let chunks = items.chunks(length).enumerate();
         groups.extend(chunks.map(|(turn, items)| (turn, batch, items.to_vec())));
     }

@@ -36,9 +36,13 @@ impl Failure {
 
 fn classify(operation: &'static str, error: rusqlite::Error) -> StoreError {
     let (kind, class, advice) = meaning(&error);
+    let said = match &error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(), // without the statement
+        other => other.to_string(),
+    };
     let message = match advice {
-        "" => error.to_string(),
-        _ => format!("{error}; {advice}"),
+        "" => said,
+        _ => format!("{said}; {advice}"),
     };
     StoreError::new(kind, class, operation, message).because(error)
 }

@@ -19,6 +19,8 @@ mod sql;
 mod submit;
 mod thread;
 
+pub use migrate::script;
+
 use async_trait::async_trait;
 use errors::Failure;
 use rusqlite::TransactionBehavior;

@@ -27,15 +27,16 @@ impl Migrate for Sqlite {
     async fn schema(&self) -> Result<Schema, StoreError> {
         self.reader().call("read schema", |connection| schema(connection)).await
     }
+}
 
-    fn script(&self) -> String {
-        let migrations = MIGRATIONS.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
-        format!(
-            "PRAGMA journal_mode = wal;\nBEGIN IMMEDIATE;\n{migrations}\n\
-             PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {};\nCOMMIT;\n",
-            MIGRATIONS.len()
-        )
-    }
+/// All migrations as a script.
+pub fn script() -> String {
+    let migrations = MIGRATIONS.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
+    format!(
+        "PRAGMA journal_mode = wal;\nBEGIN IMMEDIATE;\n{migrations}\n\
+         PRAGMA application_id = {APPLICATION_ID};\nPRAGMA user_version = {};\nCOMMIT;\n",
+        MIGRATIONS.len()
+    )
 }
 
 fn migrate(connection: &mut Connection) -> Result<Vec<&'static str>, Failure> {
@@ -60,7 +61,7 @@ fn migrate(connection: &mut Connection) -> Result<Vec<&'static str>, Failure> {
 fn schema(connection: &Connection) -> Result<Schema, Failure> {
     let (found, needed) = (version(connection)?, MIGRATIONS.len());
     Ok(match found {
-        0 => Schema::Missing,
+        0 if mark(connection)? != APPLICATION_ID => Schema::Missing,
         _ if found < needed => Schema::Outdated { found: found as i64, needed: needed as i64 },
         _ => Schema::Current,
     })

@@ -23,7 +23,7 @@
 mod open;
 mod spec;
 
-pub use open::{Access, OpenStore, open};
+pub use open::{Access, OpenStore, open, script};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;

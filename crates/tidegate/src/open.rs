@@ -82,6 +82,17 @@ pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
     Ok(store)
 }
 
+/// All migrations of the kind of store that is at an address, as a script, for people who apply them
+/// with a tool of their own. Opens nothing.
+pub fn script(url: &str) -> Result<String, StoreError> {
+    match url.split_once(':') {
+        Some(("memory", _)) => Err(refuse("a memory: store has no schema")),
+        Some(("sqlite", _)) => Ok(tidegate_sqlite::script()),
+        Some(("postgres" | "postgresql", _)) => Ok(tidegate_postgres::script()),
+        _ => Err(bad_address(url)),
+    }
+}
+
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }

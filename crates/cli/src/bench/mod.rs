@@ -5,6 +5,7 @@
 //! the store, completed or cancelled.
 
 mod baseline;
+mod bits;
 mod bulk;
 mod copy;
 mod meter;
@@ -12,6 +13,7 @@ mod ranges;
 mod report;
 mod scaling;
 
+use crate::units;
 use anyhow::{Context, bail};
 use baseline::Compute;
 use clap::{Args, Subcommand, ValueEnum};
@@ -27,16 +29,24 @@ pub struct BenchArgs {
     what: What,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  tidegate bench batch --store postgres://tide@db/tide
+  tidegate bench batch --only ranges,copy --runs 1M --json
+
+Its batches stay in the store, completed or cancelled.";
+
 #[derive(Debug, Subcommand)]
 enum What {
     /// Measures batches: run by run, row by row, and by ranges
+    #[command(after_help = EXAMPLES)]
     Batch(BatchArgs),
 }
 
 #[derive(Args, Debug)]
 struct BatchArgs {
     /// Runs of the mode `ranges`; the slow modes take fewer
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value = "100k", value_parser = units::positive)]
     runs: u64,
     /// Threads, or concurrent connections, of each mode
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
@@ -72,6 +82,8 @@ enum Measurement {
     Embedded,
     /// One worker process beside several, on PostgreSQL
     Scaling,
+    /// The same digest whoever carries a batch out
+    Bits,
 }
 
 /// Measures and prints.
@@ -79,6 +91,10 @@ pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result
     let What::Batch(args) = args.what;
     if store_url.starts_with("memory:") {
         bail!("a bench needs a durable store: use sqlite:FILE or postgres://USER@HOST/DATABASE");
+    }
+    let server_only = [Measurement::Copy, Measurement::Scaling];
+    if store_url.starts_with("sqlite:") && args.only.iter().any(|only| server_only.contains(only)) {
+        bail!("copy and scaling are measured on PostgreSQL: name a server with --store");
     }
     let report = Bench::open(args, store_url).await?.measure().await?;
     if json {
@@ -135,6 +151,9 @@ impl<'a> Bench<'a> {
         }
         if self.wants(Measurement::Scaling) && self.meter.server().is_some() {
             self.report.scaling = scaling::measure(self.url, &self.store, &self.meter).await?;
+        }
+        if self.wants(Measurement::Bits) {
+            self.report.bits = bits::measure(self.url, &self.store, &self.workloads).await?;
         }
         self.report.judge();
         Ok(self.report)

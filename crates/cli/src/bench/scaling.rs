@@ -115,7 +115,7 @@ impl Course {
     }
 }
 
-/// Starts worker processes of one thread each. They end with the bench, whatever happens to it.
+/// Starts worker processes of one thread each.
 fn start(url: &str, processes: usize) -> anyhow::Result<Vec<Child>> {
     let program = std::env::current_exe().context("find this program to start workers")?;
     (1..=processes)

@@ -62,18 +62,7 @@ impl Ended<'_> {
     }
 
     fn json(&self, status: &BatchStatus, aggregates: &Aggregates) -> serde_json::Value {
-        let batch = &status.batch;
-        json!({
-            "batch": batch.id,
-            "workload": batch.workload,
-            "snapshot": batch.snapshot,
-            "seed": batch.seed,
-            "runs": batch.runs,
-            "keep": batch.keep,
-            "state": status.state,
-            "completed": status.progress.completed,
-            "dead": status.progress.dead,
-            "retrying": status.progress.retrying,
+        let more = json!({
             "resumed": self.resumed,
             "seconds": self.time.as_secs_f64(),
             "runs_per_second": self.per_second(),
@@ -82,7 +71,8 @@ impl Ended<'_> {
             "phases": self.phases,
             "advice": self.phases.advice(),
             "store": store::kind(self.store),
-        })
+        });
+        status::json(status, more)
     }
 
     async fn say_how_it_went(&self, app: &App, status: &BatchStatus) -> Result<()> {
@@ -100,7 +90,7 @@ impl Ended<'_> {
         app.say(&self.phases.lines().join("\n"));
         match status.state {
             BatchState::Running => self.say_how_to_resume(app, status),
-            BatchState::CompletedWithFailures => self.say_what_failed(app).await?,
+            BatchState::CompletedWithFailures => self.say_what_failed(app, status).await?,
             BatchState::Completed | BatchState::Cancelled => {}
         }
         Ok(())
@@ -117,15 +107,18 @@ impl Ended<'_> {
         ));
     }
 
-    async fn say_what_failed(&self, app: &App) -> Result<()> {
+    async fn say_what_failed(&self, app: &App, status: &BatchStatus) -> Result<()> {
         let id = self.id;
         let dead = failures::read(self.store, id, Some(ExceptionState::Dead)).await?;
-        app.say(failures::text(id, &dead).trim_end());
+        app.say(failures::text(id, &dead, status.progress.dead).trim_end());
         if !self.store.capabilities().durable {
             return Ok(());
         }
         let flag = app.address.flag();
-        app.say(&format!("run the dead ones again with `tidegate batch retry {id}{flag}`"));
+        app.say(&format!(
+            "list them with `tidegate batch results {id} --dead{flag}`, \
+             run them again with `tidegate batch retry {id}{flag}`"
+        ));
         Ok(())
     }
 }

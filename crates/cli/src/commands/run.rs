@@ -9,7 +9,7 @@ use crate::{
     args::RunArgs,
     exit::Exit,
     show::{number, progress::Follower, status},
-    signals::Signals,
+    signals::{STOPPING, Signals},
     store,
 };
 use anyhow::{Result, anyhow};
@@ -32,7 +32,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<Exit> {
 
     let options =
         WorkerOptions { only: Some(id), until: Until::Idle, ..work::options(app, &args.work) };
-    let signals = Signals::listen()?;
+    let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let start = Instant::now();
     let report = work_on(app, &store, workloads, options, &before, &signals).await?;
     let time = start.elapsed();
@@ -78,9 +78,17 @@ fn announce(app: &App, store: &OpenStore, status: &BatchStatus, resumed: bool) {
     let kind = store::kind(store);
     app.say(&match resumed {
         true => format!(
-            "resuming batch {}: {}",
+            "resuming batch {}: {}{}",
             batch.id,
-            status::progress(&status.progress, batch.runs)
+            status::progress(&status.progress, batch.runs),
+            match status.progress.leased {
+                0 => String::new(),
+                leased => format!(
+                    "; {} leased by another worker: if that one is gone, they are free when its \
+                     lease expires",
+                    number::runs(leased)
+                ),
+            }
         ),
         false => format!(
             "batch {}: {} of {}, seed {}, in {kind}",

@@ -1,7 +1,14 @@
 //! `tidegate submit`: a batch for workers elsewhere.
 
 use super::{finish::exec_flag, spec};
-use crate::{app::App, args::BatchFlags, exit::Exit, out, show::number, store};
+use crate::{
+    app::App,
+    args::BatchFlags,
+    exit::Exit,
+    out,
+    show::{number, status},
+    store,
+};
 use anyhow::Result;
 use serde_json::json;
 use tidegate::Access;
@@ -13,16 +20,8 @@ pub async fn run(app: &App, flags: BatchFlags) -> Result<Exit> {
     let store = app.address.open(Access::Create).await?;
     let batch = store.submit(batch).await?;
     if app.json {
-        out::json(&json!({
-            "batch": batch.id,
-            "workload": batch.workload,
-            "snapshot": batch.snapshot,
-            "seed": batch.seed,
-            "runs": batch.runs,
-            "keep": batch.keep,
-            "state": "running",
-            "store": store::kind(&store),
-        }))?;
+        let status = store::status(&store, batch.id).await?;
+        out::json(&status::json(&status, json!({ "store": store::kind(&store) })))?;
     } else {
         out::data(&format!("{}\n", batch.id))?;
     }

@@ -1,7 +1,15 @@
 //! `tidegate worker`: works on the batches of a store, until it is stopped or nothing is left.
 
 use super::{spec, work};
-use crate::{app::App, args::WorkerArgs, exit::Exit, out, show::number, signals::Signals, store};
+use crate::{
+    app::App,
+    args::WorkerArgs,
+    exit::Exit,
+    out,
+    show::number,
+    signals::{STOPPING, Signals},
+    store,
+};
 use anyhow::Result;
 use serde_json::json;
 use tidegate::{
@@ -30,7 +38,7 @@ pub async fn run(app: &App, args: WorkerArgs) -> Result<Exit> {
         store::kind(&store)
     );
 
-    let signals = Signals::listen()?;
+    let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let report = Worker::new(store.source(), workloads, options).run(signals.stop.clone()).await?;
     say_goodbye(app, &worker.0, &report)?;
     Ok(signals.code().map_or(Exit::Done, Exit::Stopped))

@@ -21,8 +21,10 @@ const MOST_READ: usize = 10 * MAX_LISTED;
 pub struct Failures {
     /// Whether they are tried again.
     pub state: ExceptionState,
-    /// The first line of why their last attempt failed.
+    /// Why their last attempt failed: the first line and the last.
     pub reason: String,
+    /// All lines, of the first of them.
+    pub example: String,
     /// How many.
     pub count: u64,
     /// The first of them.
@@ -48,17 +50,28 @@ pub async fn read(
 }
 
 fn add(groups: &mut Vec<Failures>, exception: Exception) {
-    let reason = exception.reason.lines().next().unwrap_or_default();
+    let reason = in_short(&exception.reason);
     let same = |group: &Failures| group.state == exception.state && group.reason == reason;
     match groups.iter().position(same) {
         Some(at) => groups[at].add(exception.index),
         None if groups.len() >= MOST_REASONS => {}
         None => groups.push(Failures {
             state: exception.state,
-            reason: reason.to_owned(),
+            reason,
+            example: exception.reason,
             count: 1,
             indexes: vec![exception.index],
         }),
+    }
+}
+
+/// What failed is said in the first line; a stack trace says in its last why.
+fn in_short(reason: &str) -> String {
+    let mut lines = reason.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) => format!("{first} … {}", last.trim_start()),
+        None => first.to_owned(),
     }
 }
 
@@ -71,8 +84,8 @@ impl Failures {
     }
 }
 
-/// One line per group.
-pub fn text(batch: BatchId, groups: &[Failures]) -> String {
+/// One line per group, of `all` runs that failed.
+pub fn text(batch: BatchId, groups: &[Failures], all: u64) -> String {
     let mut text = String::new();
     for group in groups.iter().take(MOST_GROUPS) {
         let examples: Vec<_> = group.indexes.iter().map(|i| format!("{batch}#{i}")).collect();
@@ -85,7 +98,8 @@ pub fn text(batch: BatchId, groups: &[Failures]) -> String {
             examples.join(", ")
         );
     }
-    let rest: u64 = groups.iter().skip(MOST_GROUPS).map(|group| group.count).sum();
+    let shown: u64 = groups.iter().take(MOST_GROUPS).map(|group| group.count).sum();
+    let rest = all.saturating_sub(shown);
     if rest > 0 {
         text += &format!("  … and {} for other reasons\n", runs(rest));
     }
@@ -100,11 +114,15 @@ mod tests {
     fn equal_reasons_are_one_line() {
         let mut groups = Vec::new();
         for index in 0..5 {
-            let reason = format!("no luck\nat step {index}");
+            let reason = format!("no luck\n  step {index}\n  at all\n");
             let state = ExceptionState::Dead;
             let batch = BatchId(7);
             add(&mut groups, Exception { batch, index, attempts: 1, state, reason });
         }
-        assert_eq!(text(BatchId(7), &groups), "  5 dead: no luck (7#0, 7#1, 7#2, …)\n");
+        let expected = "  5 dead: no luck … at all (7#0, 7#1, 7#2, …)\n";
+        assert_eq!(text(BatchId(7), &groups, 5), expected);
+        let more = format!("{expected}  … and 2 runs for other reasons\n");
+        assert_eq!(text(BatchId(7), &groups, 7), more);
+        assert_eq!(groups[0].example, "no luck\n  step 0\n  at all\n");
     }
 }

@@ -1,11 +1,39 @@
-//! A batch in words.
+//! A batch in words, and in JSON.
 
 use super::number::{self, count, percent, rate, span};
+use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 use tidegate::{
     BatchState,
     inspect::{BatchStatus, Progress},
 };
+
+/// What every command's JSON says of a batch, and what this one adds.
+pub fn json(status: &BatchStatus, more: Value) -> Value {
+    let (batch, progress) = (&status.batch, &status.progress);
+    let mut object = json!({
+        "batch": batch.id,
+        "workload": batch.workload,
+        "snapshot": batch.snapshot,
+        "seed": batch.seed,
+        "runs": batch.runs,
+        "keep": batch.keep,
+        "max_attempts": batch.retry.max_attempts,
+        "timeout_seconds": batch.timeout.map(|timeout| timeout.as_secs_f64()),
+        "state": status.state,
+        "completed": progress.completed,
+        "dead": progress.dead,
+        "retrying": progress.retrying,
+        "leased": progress.leased,
+        "untouched": progress.untouched,
+        "created_ms": status.created_ms,
+        "finished_ms": status.finished_ms,
+    });
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}
 
 /// A state in words.
 pub fn state(state: BatchState) -> &'static str {

@@ -84,7 +84,7 @@ impl Place {
         let list = ["batch", "list", "--json", "--store", store];
         wait_until("runs are settled", || {
             let listed: Value = serde_json::from_str(&self.tidegate(&list).stdout).ok()?;
-            (listed[0]["progress"]["completed"].as_u64()? > 0).then_some(())
+            (listed[0]["completed"].as_u64()? > 0).then_some(())
         });
     }
 }
@@ -107,7 +107,8 @@ impl Said {
 
 /// Sends a signal by its name.
 pub fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    // The shell's own: a small system has no other.
+    let status = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
     assert!(status.unwrap().success());
 }
 

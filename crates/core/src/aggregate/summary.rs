@@ -55,7 +55,11 @@ impl Summary {
                 .iter()
                 .map(|(name, series)| (name.clone(), series.into()))
                 .collect(),
-            categories: aggregates.categories.clone(),
+            categories: aggregates
+                .categories
+                .iter()
+                .map(|(name, counts)| (name.clone(), (**counts).clone()))
+                .collect(),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Content, RangeLease, Row};
 use crate::{
     BatchId, BatchState, Items, Lease, Range, RetryItem,
     claim::{Candidate, Claim, ClaimRequest, share},
-    limits::{MAX_LEASES_PER_CLAIM, MAX_RETRIES_PER_LEASE},
+    limits::MAX_LEASES_PER_CLAIM,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -59,8 +59,8 @@ impl Content {
                 .filter(|(_, exception)| exception.is_due(now))
                 .map(|(index, exception)| RetryItem { index: *index, attempts: exception.attempts })
                 .collect();
-            let length = request.lengths.of(row.batch.id).most.clamp(1, MAX_RETRIES_PER_LEASE);
-            let chunks = due.chunks(length as usize).take(slots).enumerate();
+            let length = request.lengths.retries_per_lease(row.batch.id, due.len(), slots);
+            let chunks = due.chunks(length).take(slots).enumerate();
             groups.extend(chunks.map(|(turn, items)| (turn, row.batch.id, items.to_vec())));
         }
         groups.sort_by_key(|(turn, batch, _)| (*turn, *batch));

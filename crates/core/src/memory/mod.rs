@@ -160,8 +160,4 @@ impl Migrate for Memory {
     async fn schema(&self) -> Result<Schema, StoreError> {
         Ok(Schema::Current)
     }
-
-    fn script(&self) -> String {
-        String::new()
-    }
 }

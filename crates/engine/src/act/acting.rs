@@ -32,11 +32,20 @@ struct State {
     begun: bool,
     /// … and since when nothing was recorded.
     since: Instant,
-    /// The first item not yet collected.
+    /// The first item not yet collected …
     collected_to: u64,
+    /// … and the first not yet settled.
+    settled_to: u64,
     buffer: Buffer,
     experience: Experience,
     halted: bool,
+}
+
+impl State {
+    fn count_time(&mut self, now: Instant) {
+        self.experience.busy += now - self.since;
+        self.since = now;
+    }
 }
 
 /// How long runs of a batch took.
@@ -53,8 +62,19 @@ struct Buffer {
     page: PageBuilder,
     aggregates: Aggregates,
     failed: Vec<Failed>,
-    busy: Duration,
+    failed_bytes: usize,
     oldest: Option<Instant>,
+}
+
+impl Buffer {
+    fn fail(&mut self, failed: Failed) {
+        self.failed_bytes += size_of::<Failed>() + failed.reason.len();
+        self.failed.push(failed);
+    }
+
+    fn bytes(&self) -> usize {
+        self.page.bytes() + self.failed_bytes
+    }
 }
 
 /// Finished runs of one lease, moved out to be settled.
@@ -71,10 +91,17 @@ pub struct Outcome {
     pub aggregates: Aggregates,
     /// The failed ones.
     pub failed: Vec<Failed>,
-    /// How long they took in all.
-    pub busy: Duration,
     /// Whether they are the last of their lease.
     pub finished: bool,
+}
+
+/// A lease, or what is left of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Without what is known to be settled.
+    pub lease: Lease,
+    /// A part of it is being settled: the store may know of that before this worker does.
+    pub settling: bool,
 }
 
 /// What to do after a run was recorded.
@@ -104,6 +131,7 @@ impl Acting {
             begun: false,
             since: Instant::now(),
             collected_to: 0,
+            settled_to: 0,
             buffer: Buffer::default(),
             experience: Experience::default(),
             halted: false,
@@ -164,30 +192,31 @@ impl Acting {
                     buffer.page.push(item.index, result);
                 }
             }
-            Err(error) => buffer.failed.push(failed(&self.group, item, error)),
+            Err(error) => buffer.fail(failed(&self.group, item, error)),
         }
-        state.begun = false;
-        let busy = now - std::mem::replace(&mut state.since, now);
-        buffer.busy += busy;
-        state.experience.busy += busy;
-        state.experience.runs += 1;
         buffer.oldest.get_or_insert(now);
+        state.begun = false;
+        state.count_time(now);
+        state.experience.runs += 1;
         state.position += 1;
+    }
+
+    /// Counts the time since the last run was recorded, before the hands rest.
+    pub fn pause(&self, now: Instant) {
+        self.state().count_time(now);
     }
 
     fn is_full(&self, state: &State) -> bool {
         state.position - state.collected_to >= self.full_at
-            || state.buffer.page.bytes() >= MAX_PAGE_BYTES
+            || state.buffer.bytes() >= MAX_PAGE_BYTES
     }
 
-    /// Blocks while the buffer is full. Returns for how long.
-    pub fn wait_until_collected(&self) -> Duration {
-        let start = Instant::now();
+    /// Blocks while the buffer is full.
+    pub fn wait_until_collected(&self) {
         let state = self.state();
         let full = |state: &mut State| self.is_full(state) && !state.halted;
         let woken = self.collected.wait_while(state, full);
         drop(woken.expect("nothing panics while it holds the lock"));
-        start.elapsed()
     }
 
     /// Whether the buffer is full.
@@ -256,18 +285,24 @@ impl Acting {
             page: buffer.page.build(),
             aggregates: buffer.aggregates,
             failed: buffer.failed,
-            busy: buffer.busy,
             finished: state.position == self.len(),
         })
     }
 
-    /// The lease on what is not collected yet; `None` if that is nothing.
-    pub fn rest(&self) -> Option<Lease> {
-        let from = self.state().collected_to;
+    /// Takes note that the next `runs` collected runs are durable.
+    pub fn settled(&self, runs: u64) {
+        self.state().settled_to += runs;
+    }
+
+    /// The lease on what is not settled yet.
+    pub fn rest(&self) -> Held {
+        let state = self.state();
+        let from = state.settled_to;
         let items = match &self.group.lease.items {
             Items::Range(range) => Items::Range(Range::new(range.lo + from, range.hi)),
             Items::Retries(items) => Items::Retries(items[from as usize..].to_vec()),
         };
-        (!items.is_empty()).then(|| Lease { items, ..self.group.lease.clone() })
+        let settling = state.collected_to > from;
+        Held { lease: Lease { items, ..self.group.lease.clone() }, settling }
     }
 }

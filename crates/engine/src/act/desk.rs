@@ -1,6 +1,6 @@
 //! Where groups lie until they are settled.
 
-use super::{Acting, Experience, Next, Outcome};
+use super::{Acting, Experience, Held, Next, Outcome};
 use crate::group::Group;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +10,7 @@ use std::{
     },
     time::Duration,
 };
-use tidegate_core::{BatchId, Fence, Lease};
+use tidegate_core::{BatchId, Fence};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -18,6 +18,7 @@ use tokio::{
 
 /// Holds every group from claim to settlement.
 pub struct Desk {
+    hands: usize,
     flush_runs: u64,
     flush_after: Duration,
     /// So many finished runs of one group are worth a look by the settling loop.
@@ -39,10 +40,12 @@ impl Desk {
     /// An empty desk for this many hands.
     pub fn new(hands: usize, flush_runs: u64, flush_after: Duration) -> Self {
         let (queue, taken) = async_channel::unbounded();
+        let hands = hands.max(1);
         Self {
+            hands,
             flush_runs,
             flush_after,
-            ripe_at: flush_runs.div_ceil(hands.max(1) as u64),
+            ripe_at: flush_runs.div_ceil(hands as u64),
             queue,
             taken,
             held: Mutex::default(),
@@ -55,6 +58,11 @@ impl Desk {
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<Fence, Arc<Acting>>> {
         self.held.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// For how many hands it is.
+    pub fn hands(&self) -> usize {
+        self.hands
     }
 
     /// Lays groups down for the hands.
@@ -175,11 +183,16 @@ impl Desk {
         })
     }
 
-    /// Takes outcomes, oldest lease first, until they have as many runs as one flush should.
+    /// Takes outcomes until they have as many runs as one flush should. What has waited longest goes
+    /// first, so that a group that is acted on all the time holds up no other.
     fn collect(&self) -> Vec<Outcome> {
+        let held = self.held();
+        let mut waiting: Vec<_> =
+            held.values().filter_map(|acting| Some((acting.waiting().1?, acting))).collect();
+        waiting.sort_by_key(|(oldest, _)| *oldest);
         let mut runs = 0;
         let mut outcomes = Vec::new();
-        for acting in self.held().values() {
+        for (_, acting) in waiting {
             if runs >= self.flush_runs {
                 break;
             }
@@ -191,8 +204,13 @@ impl Desk {
         outcomes
     }
 
-    /// Clears away the leases that are settled to their end.
+    /// Takes note of what is durable, and clears away the leases that are settled to their end.
     pub fn settled(&self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            if let Some(acting) = self.held().get(&outcome.fence) {
+                acting.settled(outcome.progress.len());
+            }
+        }
         self.remove(outcomes.iter().filter(|outcome| outcome.finished).map(|o| o.fence));
     }
 
@@ -206,13 +224,13 @@ impl Desk {
             if let Some(acting) = self.held().remove(&fence) {
                 acting.halt();
                 self.gone_experience().extend(acting.batch_experience());
+                self.free.notify_one();
             }
         }
-        self.free.notify_one();
     }
 
-    /// The leases on all that is not collected yet.
-    pub fn leases(&self) -> Vec<Lease> {
-        self.held().values().filter_map(|acting| acting.rest()).collect()
+    /// The leases on all that is not settled yet.
+    pub fn leases(&self) -> Vec<Held> {
+        self.held().values().map(|acting| acting.rest()).collect()
     }
 }

@@ -9,7 +9,7 @@ mod one;
 mod threads;
 mod watch;
 
-pub use acting::{Acting, Experience, Next, Outcome};
+pub use acting::{Acting, Experience, Held, Next, Outcome};
 pub use desk::Desk;
 pub use one::{Acted, Workbench};
 pub use threads::Threads;
@@ -25,12 +25,19 @@ pub trait Hands: Send + Sync {
 
     /// Takes groups from the desk and acts on them. Returns when the desk is closed and nothing on it
     /// is being acted on any more.
-    async fn work(&self, desk: Arc<Desk>) -> Result<(), HungRuns>;
+    async fn work(&self, desk: Arc<Desk>) -> Result<(), HandsError>;
 }
 
-/// So many runs hang beyond their time-out that their threads cannot be replaced any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HungRuns(pub usize);
+/// Why hands cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum HandsError {
+    /// Their threads cannot be replaced any more.
+    #[error("{0} runs hang beyond their time-out and cannot be ended: restart the worker")]
+    Hung(usize),
+    /// The system gives no more threads.
+    #[error("cannot start a thread: {0}; use fewer (--threads), or raise the system's limit")]
+    NoThread(std::io::Error),
+}
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,10 @@ use crate::group::Group;
 use std::time::Duration;
 use tidegate_core::{
     Batch, BatchId, Fence, Items, Keep, Lease, Range, RetryItem, RetryPolicy, Run, RunError,
-    Snapshot, settle::Progress, workload::Prepared,
+    Snapshot,
+    limits::{MAX_PAGE_BYTES, MAX_REASON_BYTES},
+    settle::Progress,
+    workload::Prepared,
 };
 use tokio::time::Instant;
 
@@ -92,7 +95,15 @@ fn what_is_collected_is_not_collected_again() {
     assert!(acting.collect().is_none());
     hand.act(&acting);
     assert_eq!(acting.collect().unwrap().progress, range(3, 4));
-    assert_eq!(acting.rest().unwrap().items, Items::Range(Range::new(4, 8)));
+    let rest = |lo, settling| Held {
+        lease: Lease { items: Items::Range(Range::new(lo, 8)), ..group(0, 8).lease },
+        settling,
+    };
+    assert_eq!(acting.rest(), rest(0, true));
+    acting.settled(3);
+    assert_eq!(acting.rest(), rest(3, true));
+    acting.settled(1);
+    assert_eq!(acting.rest(), rest(4, false));
 }
 
 #[test]
@@ -182,6 +193,39 @@ async fn large_results_are_collected_at_once_however_few() {
     assert_eq!(desk.outcomes().await[0].progress.len(), 4);
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(!acting.must_wait());
+}
+
+/// Fails with much to say.
+struct Wordy;
+
+impl Prepared for Wordy {
+    fn run(&self, _: &mut Run, _: &mut Vec<u8>) -> Result<(), RunError> {
+        Err(RunError::new("no".repeat(MAX_REASON_BYTES)))
+    }
+}
+
+#[test]
+fn failures_fill_a_buffer_as_results_do() {
+    let acting = Acting::new(Group { prepared: Arc::new(Wordy), ..group(0, 10_000) }, 1_000_000);
+    let mut hand = Hand::default();
+    let acted = (1..).find(|_| hand.act(&acting) == Next::Wait).unwrap();
+    assert!(acted <= MAX_PAGE_BYTES / MAX_REASON_BYTES, "{acted} failures are waiting");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_longest_is_collected_first() {
+    let desk = Desk::new(2, 2, Duration::from_secs(3600));
+    let younger = Lease { fence: Fence(2), ..group(0, 8).lease };
+    desk.put(vec![group(0, 8), Group { lease: younger, ..group(0, 8) }]);
+    let (busy, other) = (desk.next().await.unwrap(), desk.next().await.unwrap());
+    Hand::default().act(&other);
+    let mut hand = Hand::default();
+    for _ in 0..2 {
+        tokio::time::advance(Duration::from_millis(1)).await;
+        hand.act(&busy);
+    }
+    let fences: Vec<Fence> = desk.outcomes().await.iter().map(|outcome| outcome.fence).collect();
+    assert_eq!(fences, [Fence(2), Fence(1)]);
 }
 
 #[tokio::test(start_paused = true)]

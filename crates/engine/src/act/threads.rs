@@ -1,7 +1,7 @@
 //! Hands that are threads.
 
-use super::{Acting, Desk, Hands, HungRuns, Next, Workbench, watch::Watch};
-use crate::phases::Phases;
+use super::{Acting, Desk, Hands, HandsError, Next, Workbench, watch::Watch};
+use crate::phases::{Phases, Stretch};
 use async_trait::async_trait;
 use std::{
     sync::{
@@ -39,7 +39,7 @@ impl Hands for Threads {
         self.count
     }
 
-    async fn work(&self, desk: Arc<Desk>) -> Result<(), HungRuns> {
+    async fn work(&self, desk: Arc<Desk>) -> Result<(), HandsError> {
         let crew = Arc::new(Crew {
             desk,
             phases: self.phases.clone(),
@@ -48,15 +48,17 @@ impl Hands for Threads {
             hung: AtomicUsize::new(0),
             gone: Notify::new(),
         });
-        (0..self.count).for_each(|_| crew.spawn(None));
+        for _ in 0..self.count {
+            crew.spawn(None)?;
+        }
         loop {
             tokio::select! {
                 () = crew.gone.notified() => return Ok(()),
-                () = tokio::time::sleep(WATCH) => crew.replace_hung(),
+                () = tokio::time::sleep(WATCH) => crew.replace_hung()?,
             }
             let hung = crew.hung.load(Ordering::Acquire);
             if hung > self.count * HUNG_PER_THREAD {
-                return Err(HungRuns(hung));
+                return Err(HandsError::Hung(hung));
             }
         }
     }
@@ -81,6 +83,8 @@ struct Busy {
     item: Option<u64>,
     /// … and when it was first seen.
     since: Instant,
+    /// Ends with this value, also when the thread never comes back.
+    _phase: Stretch,
 }
 
 impl Busy {
@@ -93,7 +97,8 @@ impl Busy {
         let Some((item, timeout)) = item.zip(self.acting.group().batch.timeout) else {
             return false;
         };
-        now - self.since >= timeout + SLACK && self.acting.take_over(item, timeout, now)
+        now - self.since >= timeout.saturating_add(SLACK)
+            && self.acting.take_over(item, timeout, now)
     }
 }
 
@@ -102,12 +107,10 @@ impl Crew {
         self.busy.lock().expect("nothing panics while it holds the lock")
     }
 
-    fn spawn(self: &Arc<Self>, first: Option<Arc<Acting>>) {
+    fn spawn(self: &Arc<Self>, first: Option<Arc<Acting>>) -> Result<(), HandsError> {
         let crew = self.clone();
-        thread::Builder::new()
-            .name("tidegate-act".to_owned())
-            .spawn(move || crew.act(first))
-            .expect("the system has threads left");
+        let thread = thread::Builder::new().name("tidegate-act".to_owned());
+        thread.spawn(move || crew.act(first)).map(drop).map_err(HandsError::NoThread)
     }
 
     /// Acts on groups until the desk is closed.
@@ -115,7 +118,9 @@ impl Crew {
         let mut workbench = Workbench::default();
         let mut next = first;
         while let Some(acting) = next.take().or_else(|| self.wait_for_group()) {
-            self.busy().push(Busy { acting: acting.clone(), item: None, since: Instant::now() });
+            let phase = self.phases.busy_time.begin();
+            let since = Instant::now();
+            self.busy().push(Busy { acting: acting.clone(), item: None, since, _phase: phase });
             if !self.act_through(&acting, &mut workbench) {
                 self.hung.fetch_sub(1, Ordering::AcqRel);
                 return; // superseded: another thread counts in this one's place
@@ -128,10 +133,8 @@ impl Crew {
     }
 
     fn wait_for_group(&self) -> Option<Arc<Acting>> {
-        let start = Instant::now();
-        let acting = self.desk.next_blocking();
-        self.phases.idle_time.add_time(start.elapsed());
-        acting
+        let _phase = self.phases.idle_time.begin();
+        self.desk.next_blocking()
     }
 
     /// Acts on all runs of a group. Returns whether these hands are still needed.
@@ -142,6 +145,10 @@ impl Crew {
                 let acted = workbench.act(acting.group(), item);
                 watch.run_ended();
                 let next = acting.record(turn, acted, watch.now);
+                if matches!(next, Next::Wait | Next::End) {
+                    watch.read();
+                    acting.pause(watch.now);
+                }
                 self.desk.recorded(next);
                 match next {
                     Next::Go { item: following, .. } => item = following,
@@ -150,20 +157,23 @@ impl Crew {
                     Next::Superseded => return false,
                 }
             }
-            self.phases.held_up_time.add_time(acting.wait_until_collected());
+            let phase = self.phases.held_up_time.begin();
+            acting.wait_until_collected();
+            drop(phase);
             watch.read();
         }
         true
     }
 
     /// Puts a new thread in the place of each one whose run hangs.
-    fn replace_hung(self: &Arc<Self>) {
+    fn replace_hung(self: &Arc<Self>) -> Result<(), HandsError> {
         let now = Instant::now();
         let hung: Vec<_> = self.busy().extract_if(.., |busy| busy.take_over_if_hung(now)).collect();
         for Busy { acting, .. } in hung {
             self.hung.fetch_add(1, Ordering::AcqRel);
             self.desk.recorded(Next::End);
-            self.spawn(Some(acting));
+            self.spawn(Some(acting))?;
         }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use tidegate_core::{
     Lease, Memory, RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId, Workload,
     claim::{Claim, ClaimRequest},
     inspect::{BatchQuery, BatchStatus},
+    run::Emitted,
     settle::{Settled, Settlement},
     source::{Capabilities, Renewal},
     submit::NewBatch,
@@ -15,6 +16,7 @@ use tidegate_core::{
 /// Yields its index; hangs where told to.
 #[derive(Clone, Default)]
 struct Counting {
+    hang: bool,
     hang_at: Option<u64>,
     stop_at: Option<(u64, Stop)>,
 }
@@ -32,8 +34,8 @@ impl Workload for Counting {
     }
 
     fn run(&self, (): &(), run: &mut Run) -> Result<u64, RunError> {
-        if self.hang_at == Some(run.index()) && run.attempts() == 0 {
-            std::thread::park(); // never returns: nobody unparks it
+        while self.hang || self.hang_at == Some(run.index()) && run.attempts() == 0 {
+            std::thread::park(); // nobody unparks it
         }
         if let Some((at, stop)) = &self.stop_at
             && *at == run.index()
@@ -53,13 +55,15 @@ struct Counted {
     away: bool,
     /// This batch cannot be closed.
     damaged: Option<BatchId>,
+    /// The second claim never ends.
+    one_claim: bool,
 }
 
 impl Counted {
     fn make() -> Self {
         let start = std::time::Instant::now();
         let inner = Memory::new(move || start.elapsed());
-        Self { inner, calls: AtomicU64::new(0), away: false, damaged: None }
+        Self { inner, calls: AtomicU64::new(0), away: false, damaged: None, one_claim: false }
     }
 
     fn new() -> Arc<Self> {
@@ -100,6 +104,9 @@ impl Source for Counted {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        if self.one_claim && self.calls.load(Ordering::Relaxed) > 0 {
+            std::future::pending::<()>().await;
+        }
         self.called().claim(request).await
     }
 
@@ -177,9 +184,62 @@ async fn the_same_bits_for_any_threads_and_lengths() {
 async fn flushing_every_run_settles_run_by_run() {
     let store = Counted::new();
     store.submit(50, None).await;
-    let options = WorkerOptions { flush_runs: 1, ..options() };
-    let report = work(store, Counting::default(), options, Stop::new()).await;
-    assert_eq!((report.phases.settles, report.phases.settled_runs), (50, 50));
+    let options = WorkerOptions { flush_runs: 1, range_length: Some(25), ..options() };
+    let phases = work(store, Counting::default(), options, Stop::new()).await.phases;
+    assert_eq!((phases.settles, phases.settle_transactions, phases.settled_runs), (50, 50, 50));
+    assert_eq!(phases.settled_rows, 50 * 3, "each a page, a lease and a total");
+    assert!(
+        phases.claims < 20,
+        "{} claims, though a settlement alone makes no room",
+        phases.claims
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_was_used_before_counts_nothing_twice_and_loses_nothing() {
+    let store = Counted::new();
+    let batch = store.submit(3_000, None).await;
+    for stop_at in [1_000, 2_000, u64::MAX] {
+        let stop = Stop::new();
+        let counting = Counting { stop_at: Some((stop_at, stop.clone())), ..Counting::default() };
+        let options = WorkerOptions { range_length: Some(100), ..options() };
+        let worker = WorkerId("the same".to_owned());
+        work(store.clone(), counting, WorkerOptions { worker, ..options }, stop).await;
+    }
+    assert_eq!(store.aggregates(batch.id).await.runs, 3_000);
+}
+
+/// Meets others at a barrier, so that it only returns if all of them run at the same time.
+struct Meeting(std::sync::Barrier);
+
+impl Workload for Meeting {
+    type Prepared = ();
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn prepare(&self, _: &Snapshot) -> Result<(), InvalidSnapshot> {
+        Ok(())
+    }
+
+    fn run(&self, (): &(), _: &mut Run) -> Result<(), RunError> {
+        self.0.wait();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn all_threads_act_at_the_same_time() {
+    let store = Counted::new();
+    let batch = store.submit(15, None).await;
+    let workloads = Workloads::new().with(Meeting(std::sync::Barrier::new(5)));
+    let options = WorkerOptions { threads: 5, range_length: Some(1), ..options() };
+    let ended = Worker::new(store.clone(), workloads, options).run(Stop::new());
+    let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
+    ended.expect("all threads get a run").unwrap();
+    assert_eq!(store.status(batch.id).await.progress.completed, 15);
 }
 
 #[tokio::test]
@@ -191,6 +251,60 @@ async fn a_run_that_never_returns_is_a_verdict_for_that_run_alone() {
     work(store.clone(), counting, options, Stop::new()).await;
     let status = store.status(batch.id).await;
     assert_eq!((status.state, status.progress.completed), (BatchState::Completed, 200));
+}
+
+/// Its first attempt hangs until the second begins.
+#[derive(Default)]
+struct Late {
+    second: std::sync::Mutex<bool>,
+    begun: std::sync::Condvar,
+}
+
+impl Workload for Late {
+    type Prepared = ();
+    type Output = u32;
+
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn prepare(&self, _: &Snapshot) -> Result<(), InvalidSnapshot> {
+        Ok(())
+    }
+
+    fn run(&self, (): &(), run: &mut Run) -> Result<u32, RunError> {
+        if run.attempts() > 0 {
+            *self.second.lock().unwrap() = true;
+            self.begun.notify_all();
+        } else {
+            let second = self.second.lock().unwrap();
+            drop(self.begun.wait_while(second, |second| !*second).unwrap());
+        }
+        Ok(run.attempts())
+    }
+}
+
+#[tokio::test]
+async fn a_hung_run_that_comes_back_after_all_changes_nothing() {
+    let store = Counted::new();
+    let batch = store.submit(1, Some(Duration::from_millis(1))).await;
+    let workloads = Workloads::new().with(Late::default());
+    let options = WorkerOptions { threads: 1, ..options() };
+    Worker::new(store.clone(), workloads, options).run(Stop::new()).await.unwrap();
+    let mut expected = Aggregates::default();
+    expected.add(0, b"1", &Emitted::default());
+    assert_eq!(store.aggregates(batch.id).await, expected);
+}
+
+#[tokio::test]
+async fn a_worker_whose_runs_all_hang_gives_up() {
+    let store = Counted::new();
+    store.submit(100, Some(Duration::from_millis(1))).await;
+    let workloads = Workloads::new().with(Counting { hang: true, ..Counting::default() });
+    let options = WorkerOptions { threads: 1, ..options() };
+    let ended = Worker::new(store.clone(), workloads, options).run(Stop::new()).await;
+    let error = ended.unwrap_err().to_string();
+    assert!(error.contains("9 runs hang beyond their time-out"), "{error}");
 }
 
 #[tokio::test]
@@ -228,6 +342,32 @@ async fn a_stop_ends_within_its_grace_though_the_store_is_away() {
     let options = WorkerOptions { grace: Duration::ZERO, ..options() };
     let ended = work(store, counting, options, stop);
     tokio::time::timeout(Duration::from_secs(30), ended).await.expect("it ends by itself");
+}
+
+#[tokio::test]
+async fn a_stop_lets_no_run_begin_though_a_claim_never_ends() {
+    let store = Arc::new(Counted { one_claim: true, ..Counted::make() });
+    let batch = store.submit(1_000_000, None).await;
+    let stop = Stop::new();
+    let counting = Counting { stop_at: Some((0, stop.clone())), ..Counting::default() };
+    let range_length = Some(100_000);
+    let options = WorkerOptions { range_length, grace: Duration::from_millis(200), ..options() };
+    work(store.clone(), counting, options, stop).await;
+    let progress = store.status(batch.id).await.progress;
+    assert!((1..200_000).contains(&progress.completed), "{progress:?}");
+    assert_eq!(progress.leased + progress.completed + progress.untouched, 1_000_000);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_dropped_begins_no_further_run() {
+    let store = Counted::new();
+    store.submit(1_000_000, None).await;
+    let workloads = Workloads::new().with(Counting::default());
+    let worker = Worker::new(store.clone(), workloads, options());
+    let desk = worker.shared.desk.clone();
+    let dropped = tokio::time::timeout(Duration::ZERO, worker.run(Stop::new())).await;
+    assert!(dropped.is_err(), "it had no time");
+    assert!(desk.next().await.is_none(), "the desk is closed");
 }
 
 #[tokio::test]

@@ -3,7 +3,13 @@ use tidegate_core::Kind;
 
 #[test]
 fn what_is_no_postgres_url_is_a_bad_address() {
-    for url in ["postgre://localhost/x", "postgres:///x", "postgres://host:port/x", "postgres://"] {
+    for url in [
+        "postgre://localhost/x",
+        "postgres:///x",
+        "postgres://host:port/x",
+        "postgres://",
+        "postgres://u:pass@word@host/x",
+    ] {
         let error = parse(url).expect_err(url);
         assert_eq!(error.kind(), Kind::BadAddress, "{url}: {error}");
         assert!(!error.to_string().contains('\n'));

@@ -66,7 +66,9 @@ due_batch as materialized (
     limit $2 + 1 -- one more than there are turns, to know whether some stay due
 ),
 due_seen as materialized (
-    select b.id, b.most, d.found
+    -- As many in each lease as spreads them over the slots: see tidegate_core::claim.
+    select b.id, d.found,
+        greatest(least(b.most, (d.found + a.slots - 1) / greatest(a.slots, 1)), 1) as most
     from due_batch b
     cross join after_expired a
     cross join lateral (

@@ -41,14 +41,21 @@ fn many_may_migrate_at_once() {
 
 #[tokio::test]
 async fn the_script_makes_a_store_and_may_be_applied_twice() {
-    let (_directory, path, store) = store().await;
-    let script = store.script();
+    let (_directory, path, _) = store().await;
+    let script = tidegate_sqlite::script();
     Connection::open(&path).unwrap().execute_batch(&script).unwrap();
     let path = path.with_extension("by-hand");
     Connection::open(&path).unwrap().execute_batch(&script).unwrap();
     let store = Sqlite::open(&path, Open::Existing).unwrap();
     assert_eq!(store.schema().await.unwrap(), Schema::Current);
     submit(&store, 1).await;
+}
+
+#[tokio::test]
+async fn a_file_of_ours_without_a_version_is_outdated_and_not_missing() {
+    let (_directory, path, store) = store().await;
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 0).unwrap();
+    assert_eq!(store.schema().await.unwrap(), Schema::Outdated { found: 0, needed: 1 });
 }
 
 #[tokio::test]

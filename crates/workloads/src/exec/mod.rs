@@ -22,6 +22,7 @@
 #![doc = include_str!("../../examples/pi.py")]
 //! ```
 
+mod live;
 mod pool;
 mod process;
 mod program;
@@ -34,6 +35,7 @@ use serde_json::value::RawValue;
 use std::time::Instant;
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
 
+pub use live::end_all;
 pub use program::ExecError;
 
 /// A program that carries out runs. See the module's documentation for what it must speak.

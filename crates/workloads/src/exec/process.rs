@@ -1,7 +1,7 @@
 //! One running program. Threads of its own read and write its streams, so that whoever asks it
 //! can stop waiting at any time.
 
-use super::{program::Program, protocol::Answer, stderr::Stderr};
+use super::{live, program::Program, protocol::Answer, stderr::Stderr};
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     process::{Child, ExitStatus},
@@ -51,7 +51,7 @@ impl Process {
     pub fn start(program: &Program, greeting: Vec<u8>) -> Result<Self, RunError> {
         let name = program.name();
         let failed = |error: io::Error| RunError::new(format!("cannot start `{name}`: {error}"));
-        let mut child = program.command().spawn().map_err(failed)?;
+        let mut child = live::start(&mut program.command()).map_err(failed)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stderr = child.stderr.take();
         let (says, heard) = mpsc::sync_channel(LINES_AHEAD);
@@ -79,7 +79,6 @@ impl Process {
         deadline: Option<Instant>,
         index: u64,
     ) -> Result<Answer, Failure> {
-        let start = Instant::now();
         self.send(request.to_vec());
         match self.hear(deadline) {
             Ok(Heard::Line(line)) => {
@@ -89,9 +88,7 @@ impl Process {
                 Err(self.unfit(&format!("answered more than {MAX_LINE_BYTES} bytes in one line")))
             }
             Ok(Heard::Closed(stream)) => Err(self.gone(stream)),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(self.unfit(&format!("timed out after {:.1?}", start.elapsed())))
-            }
+            Err(RecvTimeoutError::Timeout) => Err(self.unfit("timed out")),
             Err(RecvTimeoutError::Disconnected) => Err(self.gone("its streams")),
         }
     }
@@ -120,7 +117,7 @@ impl Process {
     }
 
     fn error(&mut self, problem: &str) -> RunError {
-        self.kill();
+        live::end(&mut self.child);
         let reason = format!("`{}` {problem}", self.name);
         match self.stderr.last_words() {
             words if words.is_empty() => RunError::new(reason),
@@ -138,26 +135,11 @@ impl Process {
             }
         }
     }
-
-    /// Afterwards it does not run, nor does what it started in its group.
-    fn kill(&mut self) {
-        if matches!(self.child.try_wait(), Ok(Some(_))) {
-            return;
-        }
-        #[cfg(unix)]
-        let _ = rustix::process::kill_process_group(
-            rustix::process::Pid::from_child(&self.child),
-            rustix::process::Signal::KILL,
-        );
-        // Both fail only if it has ended meanwhile.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        live::end(&mut self.child);
     }
 }
 

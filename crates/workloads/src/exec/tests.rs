@@ -3,7 +3,6 @@ use crate::tests::result;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    process::{Command, Stdio},
     sync::{Arc, Barrier},
     thread,
     time::Duration,
@@ -116,7 +115,7 @@ fn a_program_that_takes_too_long_is_replaced() {
     let first = ask(&program, 0).unwrap();
     let mut slow = within(1, Duration::from_millis(50));
     let reason = result(&*program, &mut slow).unwrap_err().reason;
-    assert!(reason.contains("sh` timed out after "), "{reason}");
+    assert!(reason.contains("sh` timed out "), "{reason}");
     assert_ne!(ask(&program, 2).unwrap(), first);
 }
 
@@ -225,10 +224,6 @@ fn the_name_is_the_command_verbatim() {
 
 #[test]
 fn the_example_estimates_pi() {
-    let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
-    if !python.is_ok_and(|status| status.success()) {
-        return;
-    }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/pi.py");
     let program = prepare(&shlex::try_join(["python3", path]).unwrap(), &json!({ "darts": 4_000 }));
     let mut run = run(0);

@@ -5,8 +5,8 @@ mod verdict;
 
 use super::meter::Server;
 use serde::Serialize;
-use std::time::Duration;
-use tidegate::PhaseReport;
+use std::{collections::BTreeMap, time::Duration};
+use tidegate::{Aggregates, PhaseReport};
 pub use verdict::Verdict;
 
 /// Everything that was measured.
@@ -20,6 +20,9 @@ pub struct Report {
     pub copies: Vec<Copied>,
     pub embedded: Option<Mode>,
     pub scaling: Vec<Scaled>,
+    pub bits: Vec<Way>,
+    /// How many times faster than each other mode `ranges` is.
+    pub ratios: BTreeMap<&'static str, f64>,
     pub verdicts: Vec<Verdict>,
 }
 
@@ -105,6 +108,21 @@ pub struct Scaled {
     pub target: f64,
 }
 
+/// A way to carry out a batch, and whether it comes to the same.
+#[derive(Clone, Debug, Serialize)]
+pub struct Way {
+    pub way: String,
+    pub digest: String,
+    /// Digest and aggregates are those of a calm run in memory.
+    pub same: bool,
+}
+
+impl Way {
+    pub fn new(way: String, calm: &Aggregates, found: &Aggregates) -> Self {
+        Self { way, digest: found.digest.to_string(), same: calm == found }
+    }
+}
+
 impl Report {
     pub fn new(store: &'static str, threads: usize, server: Option<Server>) -> Self {
         Self {
@@ -116,6 +134,8 @@ impl Report {
             copies: Vec::new(),
             embedded: None,
             scaling: Vec::new(),
+            bits: Vec::new(),
+            ratios: BTreeMap::new(),
             verdicts: Vec::new(),
         }
     }
@@ -131,6 +151,8 @@ impl Report {
 
     /// Compares what was measured with what is promised.
     pub fn judge(&mut self) {
+        let others = self.modes.iter().map(|mode| mode.name).filter(|name| *name != "ranges");
+        self.ratios = others.filter_map(|name| Some((name, self.ranges_over(name)?))).collect();
         self.verdicts = verdict::all(self);
     }
 }

@@ -1,7 +1,7 @@
 //! The report for people.
 
 use super::{
-    Mode, Report,
+    Mode, Report, Way,
     verdict::{Bound, Outcome, Verdict},
 };
 use comfy_table::{CellAlignment, Table, presets::UTF8_FULL_CONDENSED};
@@ -94,6 +94,10 @@ impl Report {
                 copied.runs_per_second_by_page,
                 copied.runs_per_second_at_once
             )?;
+        }
+        for Way { way, digest, same } in &self.bits {
+            let word = if *same { "same bits" } else { "OTHER BITS" };
+            writeln!(f, "{word}: {way} ({digest})")?;
         }
         for scaled in &self.scaling {
             writeln!(

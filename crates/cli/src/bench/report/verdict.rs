@@ -58,10 +58,15 @@ pub fn all(report: &Report) -> Vec<Verdict> {
         on_server(report, &mut judge);
     }
     let ranges = report.mode("ranges");
-    let statements = ranges.map(|mode| mode.statements_per_run);
+    // Fewer runs than that are mostly beginning and end.
+    let long = ranges.filter(|mode| mode.runs >= 100_000);
+    let statements = long.map(|mode| mode.statements_per_run);
     judge.check("statements per run", statements, Bound::AtMost, 0.005);
     judge.check("submit 10,000,000 runs, ms", report.submit_ms, Bound::AtMost, 50.0);
     judge.void = false; // a file of the bench's own, always durable
+    let same = report.bits.iter().filter(|way| way.same).count() as f64;
+    let same = (!report.bits.is_empty()).then_some(same);
+    judge.check("ways with the same bits", same, Bound::AtLeast, report.bits.len() as f64);
     let embedded = report.embedded.as_ref().map(|mode| mode.runs_per_second);
     judge.check("embedded, runs per second", embedded, Bound::AtLeast, 300_000.0);
     judge.verdicts

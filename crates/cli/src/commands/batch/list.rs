@@ -11,6 +11,7 @@ use crate::{
     },
 };
 use anyhow::Result;
+use serde_json::json;
 use tidegate::{
     BatchState, OpenStore,
     inspect::{BatchQuery, BatchStatus},
@@ -25,7 +26,7 @@ pub async fn run(
 ) -> Result<Exit> {
     let batches = store.batches(BatchQuery { state, ..BatchQuery::newest(limit) }).await?;
     if app.json {
-        out::json(&batches)?;
+        out::json(&batches.iter().map(|found| status::json(found, json!({}))).collect::<Vec<_>>())?;
     } else if batches.is_empty() {
         app.say("no batches");
     } else {

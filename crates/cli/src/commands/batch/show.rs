@@ -41,29 +41,13 @@ fn as_json(
     failed: &[failures::Failures],
     kind: &str,
 ) -> Value {
-    let batch = &status.batch;
-    json!({
-        "batch": batch.id,
-        "workload": batch.workload,
-        "snapshot": batch.snapshot,
-        "seed": batch.seed,
-        "runs": batch.runs,
-        "keep": batch.keep,
-        "max_attempts": batch.retry.max_attempts,
-        "timeout_seconds": batch.timeout.map(|timeout| timeout.as_secs_f64()),
-        "state": status.state,
-        "completed": status.progress.completed,
-        "dead": status.progress.dead,
-        "retrying": status.progress.retrying,
-        "leased": status.progress.leased,
-        "untouched": status.progress.untouched,
-        "created_ms": status.created_ms,
-        "finished_ms": status.finished_ms,
+    let more = json!({
         "digest": aggregates.digest.to_string(),
         "aggregates": aggregates.summary(),
         "exceptions": failed,
         "store": kind,
-    })
+    });
+    status::json(status, more)
 }
 
 fn as_text(status: &BatchStatus, aggregates: &Aggregates, failed: &[failures::Failures]) -> String {
@@ -82,7 +66,8 @@ fn as_text(status: &BatchStatus, aggregates: &Aggregates, failed: &[failures::Fa
         text += &format!("\n{shown}");
     }
     if !failed.is_empty() {
-        let listed = failures::text(batch.id, failed);
+        let listed =
+            failures::text(batch.id, failed, status.progress.dead + status.progress.retrying);
         text += &format!("\n{}\n{listed}", out::strong("exceptions"));
     }
     text

@@ -2,6 +2,7 @@
 
 use crate::{
     app::App,
+    commands::finish::exec_flag,
     exit::Exit,
     out,
     show::{number, status},
@@ -29,11 +30,12 @@ pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
     if app.json {
         out::json(&json!({ "batch": id, "retried": count }))?;
     }
+    let exec = exec_flag(&store::status(store, id).await?.batch.workload);
     let flag = app.address.flag();
     app.say(&match count {
         0 => format!("batch {id} has no dead runs"),
         _ => format!(
-            "{} due again; work on batch {id} with `tidegate worker --until-idle{flag}`",
+            "{} due again; work on batch {id} with `tidegate worker --until-idle{exec}{flag}`",
             match count {
                 1 => "1 dead run is".to_owned(),
                 _ => format!("{} dead runs are", number::count(count)),

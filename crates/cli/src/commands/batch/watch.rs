@@ -8,7 +8,7 @@ use tidegate::{BatchId, OpenStore};
 /// Follows a batch until it is closed, then shows it. Only looks: stopping it stops no worker.
 pub async fn run(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
     let status = store::status(store, id).await?;
-    let signals = Signals::listen()?;
+    let signals = Signals::listen(None)?;
     let mut follower = Follower::new(app, store, &status, true);
     let closed = tokio::select! {
         biased;
