@@ -2,6 +2,7 @@
 //! and workers that are killed.
 
 use super::{note, report::Way, scratch};
+use crate::snapshot;
 use anyhow::{Context, ensure};
 use std::{
     process::Stdio,
@@ -67,7 +68,7 @@ async fn here(
     range_length: Option<u64>,
 ) -> anyhow::Result<Aggregates> {
     let store = tidegate::open(url, Access::Create).await?;
-    let batch = tidegate::submit(&*store, workloads, BatchSpec::new(WORKLOAD, runs)).await?;
+    let batch = submit(&store, workloads, runs).await?;
     let options = WorkerOptions {
         range_length,
         only: Some(batch.id),
@@ -76,6 +77,13 @@ async fn here(
     };
     Worker::new(store.source(), workloads.clone(), options).run(Stop::new()).await?;
     aggregates(&store, &batch).await
+}
+
+async fn submit(store: &OpenStore, workloads: &Workloads, runs: u64) -> anyhow::Result<Batch> {
+    let workload = workloads.get(WORKLOAD).context("its workload is built in")?;
+    let mut spec = BatchSpec::new(WORKLOAD, runs);
+    spec.snapshot = snapshot::example(&*workload)?;
+    Ok(tidegate::submit(&**store, workloads, spec).await?)
 }
 
 async fn aggregates(store: &OpenStore, batch: &Batch) -> anyhow::Result<Aggregates> {
@@ -97,8 +105,7 @@ impl Crew<'_> {
     /// Carries a batch out. Returns its aggregates, and how many processes were killed.
     async fn work(&self, workloads: &Workloads) -> anyhow::Result<(Aggregates, usize)> {
         let runs = if self.kill { RUNS_UNDER_FIRE } else { RUNS };
-        let spec = BatchSpec::new(WORKLOAD, runs);
-        let batch = tidegate::submit(&**self.store, workloads, spec).await?;
+        let batch = submit(self.store, workloads, runs).await?;
         let mut workers = Vec::new();
         for _ in 0..self.processes {
             workers.push(self.start(&batch)?);
