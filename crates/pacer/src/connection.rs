@@ -1,0 +1,256 @@
+//! One connection: what all operation classes on it share.
+
+use crate::{
+    BudgetKind, Options, Time,
+    account::Account,
+    answer::{Hint, Outcome, Remaining},
+    bucket::Bucket,
+    controller::{Controller, Held, Rejection, Started},
+    decision::{Cause, Reason},
+    learned::Learned,
+    remember::Remembered,
+    statistics::{Binding, Statistics},
+};
+use std::{collections::BTreeMap, sync::Arc};
+
+/// A credential or an endpoint. Limit = min(server hint, budgets, AIMD), and the binding one is
+/// named.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    name: String,
+    options: Arc<Options>,
+    classes: BTreeMap<usize, Controller>,
+    in_flight: u32,
+    /// Nothing is sent before this: a Retry-After.
+    blocked_until: Time,
+    /// What the service last asked for.
+    hint: Option<u32>,
+    quota: Option<Quota>,
+    concurrent: Option<u32>,
+    accounts: Vec<Account>,
+    bucket: Option<Bucket>,
+    learned: Learned,
+}
+
+/// What the service says is left, and until when.
+#[derive(Clone, Copy, Debug)]
+struct Quota {
+    requests: u64,
+    until: Time,
+}
+
+/// Why a request has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What holds it back.
+    pub binding: Binding,
+    /// When that is over by itself; `None`: when a request ends.
+    pub until: Option<Time>,
+}
+
+impl Wait {
+    fn for_answer(binding: Binding) -> Self {
+        Self { binding, until: None }
+    }
+
+    fn until(binding: Binding, until: Time) -> Self {
+        Self { binding, until: Some(until) }
+    }
+}
+
+impl Connection {
+    pub fn new(name: String, options: Arc<Options>) -> Self {
+        let windows = |kind| kind != BudgetKind::Concurrent;
+        let budgets = options.budgets.iter();
+        let concurrent = budgets.clone().filter(|budget| !windows(budget.kind));
+        Self {
+            name,
+            classes: BTreeMap::new(),
+            in_flight: 0,
+            blocked_until: Time::ZERO,
+            hint: None,
+            quota: None,
+            concurrent: concurrent.map(|budget| budget.limit as u32).min(),
+            accounts: budgets.filter(|b| windows(b.kind)).map(Account::new).collect(),
+            bucket: options.rate.map(Bucket::declared),
+            learned: Learned::default(),
+            options,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn class(&mut self, class: usize, now: Time) -> &mut Controller {
+        let options = &self.options;
+        self.classes.entry(class).or_insert_with(|| Controller::new(options.clone(), now))
+    }
+
+    /// Whether it is inside a Retry-After.
+    pub fn is_throttled(&self, now: Time) -> bool {
+        now < self.blocked_until
+    }
+
+    /// How many requests of a class may start now.
+    pub fn room(&mut self, class: usize, now: Time) -> Result<u32, Wait> {
+        if self.is_throttled(now) {
+            return Err(Wait::until(Binding::RetryAfter, self.blocked_until));
+        }
+        let max = self.options.max;
+        let controller = self.class(class, now);
+        let level = controller.level();
+        let room = controller.room(now).map_err(|held| match held {
+            Held::Full if level == max => Wait::for_answer(Binding::Max),
+            Held::Full => Wait::for_answer(Binding::Level),
+            Held::Trial(until) => Wait { binding: Binding::Trial, until },
+        })?;
+        let (ceiling, binding) = self.ceiling();
+        let room = room.min(ceiling.saturating_sub(self.in_flight));
+        if room == 0 {
+            return Err(Wait::for_answer(binding));
+        }
+        self.budgets_allow(class, now)?;
+        Ok(room)
+    }
+
+    /// The lowest ceiling that all classes share.
+    fn ceiling(&self) -> (u32, Binding) {
+        let ceilings = [(self.hint, Binding::Hint), (self.concurrent, Binding::Concurrent)];
+        let known = ceilings.into_iter().filter_map(|(at, binding)| Some((at?, binding)));
+        known.min_by_key(|(at, _)| *at).unwrap_or((u32::MAX, Binding::Max))
+    }
+
+    fn budgets_allow(&mut self, class: usize, now: Time) -> Result<(), Wait> {
+        if let Some(quota) = self.quota
+            && now < quota.until
+            && quota.requests == 0
+        {
+            return Err(Wait::until(Binding::Quota, quota.until));
+        }
+        if let Some(bucket) = &self.bucket {
+            bucket.allows(now).map_err(|until| Wait::until(Binding::Rate, until))?;
+        }
+        self.learned.allows(now).map_err(|until| Wait::until(Binding::Requests, until))?;
+        let round_trip = self.class(class, now).round_trip().as_secs_f64();
+        let expected = f64::from(self.in_flight + 1) * round_trip;
+        for account in &mut self.accounts {
+            let (amount, binding) = match account.kind {
+                BudgetKind::ExecutionSeconds => (expected, Binding::ExecutionSeconds),
+                _ => (1.0, Binding::Requests),
+            };
+            account.allows(amount, now).map_err(|until| Wait::until(binding, until))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a request of a class, if there is room.
+    pub fn start(&mut self, class: usize, now: Time) -> Result<Started, Wait> {
+        self.class(class, now).wake(now);
+        self.room(class, now)?;
+        self.in_flight += 1;
+        if let Some(quota) = &mut self.quota {
+            quota.requests = quota.requests.saturating_sub(1);
+        }
+        if let Some(bucket) = &mut self.bucket {
+            bucket.start(now);
+        }
+        if self.learned.start(now) {
+            self.class(class, now).ask_first(now);
+        }
+        self.charge(BudgetKind::Requests, 1.0, now);
+        Ok(self.class(class, now).start(now))
+    }
+
+    fn charge(&mut self, kind: BudgetKind, amount: f64, now: Time) {
+        let accounts = self.accounts.iter_mut().filter(|account| account.kind == kind);
+        accounts.for_each(|account| account.charge(amount, now));
+    }
+
+    /// A request ended.
+    pub fn end(&mut self, class: usize, started: Started, outcome: Outcome, hint: Hint, now: Time) {
+        self.in_flight -= 1;
+        self.charge(BudgetKind::ExecutionSeconds, (now - started.at).as_secs_f64(), now);
+        self.heed(hint, now);
+        let controller = self.class(class, now);
+        match outcome {
+            Outcome::Succeeded => {
+                controller.succeeded(started, now);
+                if self.learned.accepted(started.at) {
+                    self.class(class, now).restore();
+                }
+            }
+            Outcome::Failed => controller.ended(started, true, now),
+            Outcome::Throttled { retry_after } => {
+                let rejection = Rejection { retry_after, timed_out: false };
+                self.rejected(class, started, rejection, now);
+            }
+            Outcome::TimedOut => {
+                let rejection = Rejection { retry_after: None, timed_out: true };
+                self.rejected(class, started, rejection, now);
+            }
+        }
+    }
+
+    fn rejected(&mut self, class: usize, started: Started, rejection: Rejection, now: Time) {
+        let until = now.saturating_add(rejection.retry_after.unwrap_or_default());
+        self.blocked_until = self.blocked_until.max(until);
+        let cause = self.class(class, now).rejected(started, rejection, now);
+        match cause {
+            Some(Cause::PerSecond { most }) => match &mut self.bucket {
+                Some(bucket) => bucket.confirmed(most, now),
+                none => *none = Some(Bucket::learned(most, now)),
+            },
+            Some(Cause::Unknown) => self.learned.rejected(started.trial, now),
+            Some(Cause::InFlight { .. }) | None => {}
+        }
+    }
+
+    /// A request was given up before it ended: nobody knows how it would have.
+    pub fn abandon(&mut self, class: usize, started: Started, now: Time) {
+        self.in_flight -= 1;
+        self.class(class, now).ended(started, false, now);
+    }
+
+    /// Takes in what the service says. What is in flight is not yet part of what it says is left.
+    fn heed(&mut self, hint: Hint, now: Time) {
+        if let Some(parallelism) = hint.parallelism {
+            self.hint = Some(parallelism.max(self.options.min_parallelism));
+        }
+        if let Some(Remaining { requests, reset }) = hint.remaining {
+            let requests = requests.saturating_sub(u64::from(self.in_flight));
+            self.quota = Some(Quota { requests, until: now.saturating_add(reset) });
+        }
+    }
+
+    /// Learns all of a class again.
+    pub fn reset(&mut self, class: usize, now: Time) {
+        self.class(class, now).reset(Reason::Reset, now);
+    }
+
+    pub fn statistics(&mut self, class: usize, class_name: &str, now: Time) -> Statistics {
+        let binding = self.room(class, now).err().map_or(Binding::Nothing, |wait| wait.binding);
+        let mut statistics = Statistics {
+            connection_name: self.name.clone(),
+            class: class_name.to_owned(),
+            binding,
+            rate: self.bucket.as_ref().map(Bucket::per_second),
+            ..Statistics::default()
+        };
+        let ceiling = self.ceiling().0;
+        self.class(class, now).describe(&mut statistics, now);
+        statistics.limit = statistics.current_parallelism.min(ceiling);
+        statistics
+    }
+
+    pub fn remembered(&mut self, class: usize, class_name: &str, now: Time) -> Remembered {
+        let rate = self.bucket.as_ref().map(Bucket::per_second);
+        let (level, throttled) = self.class(class, now).remembered();
+        let (connection, class) = (self.name.clone(), class_name.to_owned());
+        Remembered { connection, class, level, throttled, rate, at: now }
+    }
+
+    pub fn recall(&mut self, class: usize, remembered: &Remembered, now: Time) {
+        self.class(class, now).recall(remembered, now);
+    }
+}

@@ -1,0 +1,491 @@
+//! The level of one (connection, operation class): samples and a time go in, decisions with their
+//! reasons come out.
+//!
+//! [`Aimd`] is the centre. Around it, in the full policy: one answer per congestion event, a fast
+//! start, a remembered ceiling, round trips that end growth, and a trial after each rejection.
+
+mod aimd;
+mod answers;
+mod ceiling;
+mod evidence;
+mod fast_start;
+mod round_trip;
+mod trial;
+
+use crate::{
+    Options, Time,
+    decision::{Cause, Decision, Log, Reason},
+    remember::Remembered,
+    statistics::Statistics,
+};
+use aimd::Aimd;
+use answers::Answers;
+use ceiling::Ceiling;
+use evidence::{Evidence, Seen};
+use fast_start::FastStart;
+use round_trip::{RoundTrip, Verdict};
+use std::{sync::Arc, time::Duration};
+use trial::Trial;
+
+/// At least so many round trips are judged at a time.
+const JUDGED: u32 = 16;
+
+/// Decides how much may be in flight.
+#[derive(Clone, Debug)]
+pub(crate) struct Controller {
+    options: Arc<Options>,
+    aimd: Aimd,
+    in_flight: u32,
+    /// Counts congestion events: a rejection answers only for the level under which it started.
+    epoch: u32,
+    /// Counts round trips.
+    round: u32,
+    /// Counts levels: round trips are compared within one.
+    generation: u32,
+    /// Whether as much as allowed was in flight since the level last changed.
+    reached: bool,
+    answers: Answers,
+    fast_start: Option<FastStart>,
+    round_trip: RoundTrip,
+    evidence: Evidence,
+    ceiling: Option<Ceiling>,
+    /// A level that was accepted before: doubling leads there.
+    approach: Option<u32>,
+    /// The level when the service last rejected.
+    before: u32,
+    trial: Trial,
+    log: Log,
+}
+
+/// What a request remembers of its start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    pub at: Time,
+    epoch: u32,
+    round: u32,
+    generation: u32,
+    seen: Seen,
+    pub trial: bool,
+}
+
+/// Why no request may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// As many as allowed are in flight.
+    Full,
+    /// One asks whether the service takes requests again.
+    Trial(Option<Time>),
+}
+
+impl Controller {
+    pub fn new(options: Arc<Options>, now: Time) -> Self {
+        let aimd = Aimd::new(options.clone(), now);
+        let mut controller = Self {
+            in_flight: 0,
+            epoch: 0,
+            round: 0,
+            generation: 0,
+            reached: false,
+            answers: Answers::default(),
+            fast_start: options.is_full().then(FastStart::default),
+            round_trip: RoundTrip::default(),
+            evidence: Evidence::default(),
+            ceiling: None,
+            approach: None,
+            before: aimd.level,
+            trial: Trial::Over,
+            log: Log::default(),
+            aimd,
+            options,
+        };
+        controller.decided(0, Reason::Start, now);
+        controller
+    }
+
+    pub fn level(&self) -> u32 {
+        self.aimd.level
+    }
+
+    /// What a request takes, as far as is known.
+    pub fn round_trip(&self) -> Duration {
+        self.round_trip.mean()
+    }
+
+    /// Whether a request may start.
+    pub fn room(&self, now: Time) -> Result<u32, Held> {
+        self.trial.allows(now).map_err(Held::Trial)?;
+        let room = self.level().saturating_sub(self.in_flight);
+        if room == 0 { Err(Held::Full) } else { Ok(room) }
+    }
+
+    /// Learns all again after a long time without requests.
+    pub fn wake(&mut self, now: Time) {
+        if self.options.adapts() && self.in_flight == 0 && self.aimd.is_idle(now) {
+            self.reset(Reason::Idle, now);
+        }
+        self.aimd.active(now);
+    }
+
+    /// Lets one request ask whether the service takes requests again.
+    pub fn ask_first(&mut self, now: Time) {
+        if self.options.is_full() && self.trial == Trial::Over {
+            self.trial = Trial::due(now);
+        }
+    }
+
+    /// The rejection was no matter of the level: goes back to where it was, at once.
+    pub fn restore(&mut self) {
+        if self.options.is_full() && self.before > self.level() {
+            self.approach = Some(self.before);
+        }
+    }
+
+    /// Forgets all but totals and the log.
+    pub fn reset(&mut self, reason: Reason, now: Time) {
+        let from = self.level();
+        self.aimd.reset(now);
+        *self = Self {
+            aimd: self.aimd.clone(),
+            in_flight: self.in_flight,
+            epoch: self.epoch + 1,
+            log: std::mem::take(&mut self.log),
+            ..Self::new(self.options.clone(), now)
+        };
+        self.decided(from, reason, now);
+    }
+
+    /// A request starts.
+    pub fn start(&mut self, now: Time) -> Started {
+        self.in_flight += 1;
+        self.reached |= self.in_flight >= self.level();
+        Started {
+            at: now,
+            epoch: self.epoch,
+            round: self.round,
+            generation: self.generation,
+            seen: self.evidence.start(self.in_flight, now),
+            trial: self.trial.start(),
+        }
+    }
+
+    /// A request ended without telling anything about the pace.
+    pub fn ended(&mut self, started: Started, answered: bool, now: Time) {
+        self.in_flight -= 1;
+        if started.trial {
+            if answered {
+                self.trial = Trial::Over;
+            } else {
+                self.trial.abandoned(now);
+            }
+        }
+    }
+
+    /// A request succeeded.
+    pub fn succeeded(&mut self, started: Started, now: Time) {
+        self.ended(started, true, now);
+        self.aimd.succeeded(now);
+        if !self.options.adapts() {
+            return;
+        }
+        if !self.options.is_full() {
+            return self.increase_as_aimd(now);
+        }
+        if started.trial {
+            self.evidence.close();
+        }
+        self.evidence.accepted(started.seen, now);
+        if started.round == self.round {
+            self.round += 1;
+            self.answers.round_ended();
+        }
+        self.answers.add();
+        self.raise_ceiling(started.seen.in_flight, now);
+        let round_trip = now.saturating_sub(started.at);
+        match self.fast_start {
+            Some(_) => self.grow_fast(started, round_trip, now),
+            None => {
+                if started.generation == self.generation {
+                    self.round_trip.add(round_trip, started.seen.in_flight);
+                }
+                self.grow(now);
+            }
+        }
+    }
+
+    fn increase_as_aimd(&mut self, now: Time) {
+        if self.aimd.may_increase(now) && self.level() < self.options.max {
+            let (level, reason) = self.aimd.increased();
+            self.raise(level, reason, now);
+        }
+    }
+
+    fn grow_fast(&mut self, started: Started, round_trip: Duration, now: Time) {
+        let Some(fast_start) = &mut self.fast_start else { return };
+        let slow = self.round_trip.is_slow(round_trip);
+        self.round_trip.add(round_trip, started.seen.in_flight);
+        if !slow {
+            self.round_trip.settle();
+        }
+        let level = fast_start.grown(self.aimd.level, started.seen.in_flight, slow, &self.answers);
+        if fast_start.is_over() {
+            self.fast_start = None;
+            return self.judge_round_trips(true, now);
+        }
+        if level > self.level() {
+            self.raise(level, Reason::FastStart, now);
+        }
+        if self.level() == self.options.max {
+            self.fast_start = None;
+        }
+    }
+
+    fn grow(&mut self, now: Time) {
+        if let Some(level) = self.approach {
+            return self.approach(level, now);
+        }
+        if self.round_trip.count() >= self.level().max(JUDGED) {
+            self.judge_round_trips(false, now);
+        }
+        // Growth that nobody uses bursts later; growth that only makes answers wait helps nobody.
+        let worth_it = self.reached && !self.round_trip.is_inflated();
+        if !worth_it || !self.aimd.may_increase(now) || self.level() == self.options.max {
+            return;
+        }
+        let (increased, reason) = self.aimd.increased();
+        let level = match &self.ceiling {
+            None => increased,
+            Some(ceiling) if self.level() < ceiling.at => increased.min(ceiling.at),
+            Some(ceiling) => ceiling.probe(now).unwrap_or(self.level()),
+        };
+        if level > self.level() {
+            self.raise(level, reason, now);
+        }
+    }
+
+    /// Doubles up to a level that was accepted before.
+    fn approach(&mut self, level: u32, now: Time) {
+        if self.level() < level {
+            self.raise(self.level() + 1, Reason::Approach, now);
+        }
+        if self.level() >= level.min(self.options.max) {
+            self.approach = None;
+        }
+    }
+
+    /// Takes note that so many in flight were accepted.
+    fn raise_ceiling(&mut self, accepted: u32, now: Time) {
+        let level = self.level();
+        if let Some(ceiling) = &mut self.ceiling
+            && accepted > ceiling.at
+            && accepted >= level
+        {
+            ceiling.raised(accepted, now);
+        }
+    }
+
+    fn judge_round_trips(&mut self, sure: bool, now: Time) {
+        let cost = self.round_trip.mean();
+        match self.round_trip.judge(self.level(), sure) {
+            Verdict::Good => {}
+            Verdict::Inflated { useful } => {
+                let ceiling = useful.max(self.options.min_parallelism);
+                self.put_ceiling(ceiling, cost, now);
+                self.fall(useful, Reason::Inflated, now);
+            }
+            Verdict::Slower { from } => {
+                self.ceiling = None;
+                self.raise(from, Reason::SlowerService, now);
+            }
+        }
+    }
+
+    /// The service rejected a request, or did not answer it in time. Returns what it tells about the
+    /// limit, if it is to be acted on.
+    pub fn rejected(&mut self, started: Started, rejection: Rejection, now: Time) -> Option<Cause> {
+        self.in_flight -= 1;
+        self.aimd.count_throttle(now);
+        if !self.options.adapts() {
+            return None;
+        }
+        if !self.options.is_full() {
+            let from = self.level();
+            self.aimd.decrease(now);
+            self.decided(from, rejection.reason(Cause::Unknown), now);
+            return None;
+        }
+        if started.trial {
+            return Some(self.trial_rejected(started, rejection, now));
+        }
+        if started.epoch != self.epoch {
+            self.refine(started, rejection, now);
+            return None;
+        }
+        self.epoch += 1;
+        self.before = self.level();
+        let below = self.ceiling.as_ref().is_some_and(|c| started.seen.in_flight <= c.at);
+        self.evidence.rejected(started.seen, below, now);
+        self.trial = Trial::due(now);
+        let cause = self.cause(rejection);
+        self.fast_start = None;
+        self.respond(cause, rejection, now);
+        Some(cause)
+    }
+
+    /// Requests that hang are in flight for us and not for the service: what it answers within a round
+    /// trip tells how much it works on.
+    fn cause(&self, rejection: Rejection) -> Cause {
+        let most = self.answers.per_round_trip();
+        if rejection.timed_out && (1..self.level()).contains(&most) {
+            return Cause::InFlight { most };
+        }
+        self.evidence.cause()
+    }
+
+    /// Not even one request is accepted: the level has no part in it, and does not fall.
+    fn trial_rejected(&mut self, started: Started, rejection: Rejection, now: Time) -> Cause {
+        self.evidence.rejected(started.seen, true, now);
+        match rejection.retry_after {
+            Some(_) => self.trial = Trial::due(now),
+            None => self.trial.again(self.round_trip.mean(), now),
+        }
+        let cause = self.evidence.cause();
+        self.heed(cause, rejection, now);
+        cause
+    }
+
+    /// Another rejection of an event that was answered already: the limit may be lower still.
+    fn refine(&mut self, started: Started, rejection: Rejection, now: Time) {
+        if self.trial != Trial::Over {
+            self.evidence.rejected(started.seen, false, now);
+            if let Cause::InFlight { most } = self.cause(rejection)
+                && let Some(ceiling) = &mut self.ceiling
+            {
+                ceiling.lowered(most);
+                self.approach = Some(ceiling.at);
+            }
+        }
+    }
+
+    fn respond(&mut self, cause: Cause, rejection: Rejection, now: Time) {
+        let from = self.level();
+        let probing = self.ceiling.as_ref().is_some_and(|ceiling| from > ceiling.at);
+        match cause {
+            Cause::InFlight { most } if probing => {
+                self.aimd.fall(most);
+                self.decided(from, Reason::ProbeFailed, now);
+            }
+            _ => {
+                self.aimd.decrease(now);
+                self.decided(from, rejection.reason(cause), now);
+            }
+        }
+        self.heed(cause, rejection, now);
+    }
+
+    /// Remembers the limit that was found, and where growth may lead at once.
+    fn heed(&mut self, cause: Cause, rejection: Rejection, now: Time) {
+        match cause {
+            Cause::InFlight { most } => {
+                let cost = rejection.retry_after.unwrap_or(self.round_trip.mean());
+                self.put_ceiling(most, cost, now);
+                self.approach = Some(most);
+            }
+            Cause::PerSecond { .. } => {
+                self.ceiling = None;
+                self.approach = Some(self.before);
+            }
+            Cause::Unknown => {
+                self.ceiling = None;
+                self.approach = None;
+            }
+        }
+    }
+
+    fn put_ceiling(&mut self, at: u32, cost: Duration, now: Time) {
+        match &mut self.ceiling {
+            Some(ceiling) => ceiling.confirmed(at, cost, now),
+            none => *none = Some(Ceiling::found(at, cost, now)),
+        }
+    }
+
+    fn raise(&mut self, level: u32, reason: Reason, now: Time) {
+        let from = self.level();
+        self.aimd.raise(level, now);
+        self.decided(from, reason, now);
+    }
+
+    fn fall(&mut self, level: u32, reason: Reason, now: Time) {
+        let from = self.level();
+        self.aimd.fall(level);
+        self.decided(from, reason, now);
+    }
+
+    fn decided(&mut self, from: u32, reason: Reason, now: Time) {
+        self.generation += 1;
+        if self.fast_start.is_none() {
+            self.round_trip.skip();
+        }
+        self.reached = self.in_flight >= self.level();
+        self.log.add(Decision { at: now, from, to: self.level(), reason });
+    }
+
+    /// Fills in what is known here.
+    pub fn describe(&self, statistics: &mut Statistics, now: Time) {
+        let aimd = &self.aimd;
+        statistics.current_parallelism = aimd.level;
+        statistics.max_parallelism = self.options.max;
+        statistics.last_known_good_parallelism = aimd.last_known_good;
+        statistics.is_last_known_good_stale = aimd.is_stale(now);
+        statistics.successes_since_throttle = aimd.successes_since_throttle;
+        statistics.total_throttle_events = aimd.total_throttles;
+        statistics.last_throttle_time = aimd.throttled_at;
+        statistics.last_increase_time = aimd.increased_at;
+        statistics.last_activity_time = aimd.active_at;
+        statistics.in_flight = self.in_flight;
+        statistics.ceiling = self.ceiling.as_ref().map(|ceiling| ceiling.at);
+        statistics.round_trip = self.round_trip.mean();
+        statistics.decisions = self.log.all();
+    }
+
+    /// The level to begin with next time, and whether it is a limit of the service.
+    pub fn remembered(&self) -> (u32, bool) {
+        match &self.ceiling {
+            Some(ceiling) => (ceiling.at, true),
+            None => (self.level(), false),
+        }
+    }
+
+    /// Begins where an earlier process ended, if that is not too long ago.
+    pub fn recall(&mut self, remembered: &Remembered, now: Time) {
+        let fresh = now.saturating_sub(remembered.at) <= self.options.last_known_good_ttl;
+        if !fresh || !self.options.is_full() {
+            return;
+        }
+        self.fast_start = None;
+        if remembered.throttled {
+            self.ceiling = Some(Ceiling::found(remembered.level, self.options.last_known_good_ttl / 50, now));
+        }
+        self.raise(remembered.level, Reason::Remembered, now);
+    }
+}
+
+/// How a service refuses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rejection {
+    /// It wants to be left alone for so long.
+    pub retry_after: Option<Duration>,
+    /// It did not even say so.
+    pub timed_out: bool,
+}
+
+impl Rejection {
+    fn reason(self, cause: Cause) -> Reason {
+        if self.timed_out {
+            return Reason::TimedOut;
+        }
+        Reason::Throttled { retry_after: self.retry_after, cause }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Scenario files.
+
+use super::expect::Expect;
+use crate::{BudgetKind, Options, OutOfRange, time::seconds};
+use serde::Deserialize;
+use std::{str::FromStr, time::Duration};
+
+/// A scenario, as its file says it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows.
+    pub name: String,
+    /// So many successes end it.
+    pub requests: u64,
+    /// Time between arrivals; zero: all at once.
+    #[serde(default, with = "seconds")]
+    pub interval: Duration,
+    /// After so long without an answer, an attempt is given up.
+    #[serde(default = "a_minute", with = "seconds")]
+    pub timeout: Duration,
+    /// Decides about all that is random.
+    #[serde(default)]
+    pub seed: u64,
+    /// So many independent pacers share the service.
+    #[serde(default = "one")]
+    pub pacers: usize,
+    /// So many connections each pacer has: the service limits each by itself.
+    #[serde(default = "one")]
+    pub connections: usize,
+    /// How the service behaves.
+    pub service: ServiceSpec,
+    /// How that changes.
+    #[serde(default, rename = "change")]
+    pub changes: Vec<Change>,
+    /// The pacer's options.
+    #[serde(default)]
+    pub pacer: Options,
+    /// What must hold.
+    #[serde(default)]
+    pub expect: Expect,
+}
+
+/// How a service behaves.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceSpec {
+    /// What one request takes when nothing else is in flight.
+    #[serde(with = "seconds")]
+    pub delay: Duration,
+    /// Times an exponential with mean 1, as a share of the delay.
+    #[serde(default)]
+    pub jitter: f64,
+    /// What depends on requests in flight.
+    #[serde(default)]
+    pub concurrency: LimitSpec,
+    /// What depends on requests within the last second, rejected ones included.
+    #[serde(default)]
+    pub rate: LimitSpec,
+    /// What it allows over a longer time.
+    #[serde(default, rename = "budget")]
+    pub budgets: Vec<ServiceBudget>,
+    /// What it tells with each answer.
+    #[serde(default)]
+    pub hint: HintSpec,
+}
+
+/// What a service does when it is busy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSpec {
+    /// Beyond this, …
+    pub limit: Option<u32>,
+    /// … it does this.
+    pub action: Action,
+    /// Sent with a rejection, in seconds.
+    pub retry_after: Option<f64>,
+    /// The delay grows by this share for each request beyond one.
+    pub scale: f64,
+    /// Beyond this many requests …
+    pub knee_start: u32,
+    /// … the delay is multiplied by this for each one more.
+    pub knee_exp: f64,
+}
+
+impl Default for LimitSpec {
+    fn default() -> Self {
+        Self {
+            limit: None,
+            action: Action::Defer,
+            retry_after: None,
+            scale: 0.0,
+            knee_start: 0,
+            knee_exp: 1.0,
+        }
+    }
+}
+
+/// What happens beyond a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Rejected after one delay.
+    Defer,
+    /// Never answered.
+    Drop,
+}
+
+/// What a service allows over a sliding window.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceBudget {
+    /// What is counted.
+    pub kind: BudgetKind,
+    /// How much of it.
+    pub limit: f64,
+    /// Within this time.
+    #[serde(default, with = "seconds")]
+    pub window: Duration,
+    /// Sent with a rejection, in seconds.
+    pub retry_after: Option<f64>,
+}
+
+/// What a service tells with each answer.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HintSpec {
+    /// How much it wants in flight.
+    pub parallelism: Option<u32>,
+}
+
+/// From some time on, the service is another one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// From when on.
+    #[serde(with = "seconds")]
+    pub at: Duration,
+    /// In seconds.
+    pub delay: Option<f64>,
+    /// See [`ServiceSpec::jitter`].
+    pub jitter: Option<f64>,
+    /// See [`ServiceSpec::concurrency`].
+    pub concurrency: Option<LimitSpec>,
+    /// See [`ServiceSpec::rate`].
+    pub rate: Option<LimitSpec>,
+    /// See [`ServiceSpec::hint`].
+    pub hint: Option<HintSpec>,
+}
+
+impl Change {
+    /// The service from then on.
+    pub(super) fn apply(&self, service: &mut ServiceSpec) {
+        if let Some(delay) = self.delay {
+            service.delay = Duration::from_secs_f64(delay);
+        }
+        service.jitter = self.jitter.unwrap_or(service.jitter);
+        replace(&mut service.concurrency, &self.concurrency);
+        replace(&mut service.rate, &self.rate);
+        replace(&mut service.hint, &self.hint);
+    }
+}
+
+fn replace<T: Clone>(old: &mut T, new: &Option<T>) {
+    if let Some(new) = new {
+        *old = new.clone();
+    }
+}
+
+fn a_minute() -> Duration {
+    Duration::from_secs(60)
+}
+
+fn one() -> usize {
+    1
+}
+
+/// A file that is no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It does not say what a scenario must say.
+    #[error("{0}")]
+    Syntax(#[from] toml::de::Error),
+    /// An option of the pacer makes no sense.
+    #[error("[pacer] {0}")]
+    Options(#[from] OutOfRange),
+    /// A number makes no sense.
+    #[error("{0}")]
+    Number(String),
+}
+
+impl FromStr for Scenario {
+    type Err = ScenarioError;
+
+    fn from_str(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Scenario = toml::from_str(text)?;
+        scenario.pacer.check()?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+}
+
+impl Scenario {
+    fn check(&self) -> Result<(), ScenarioError> {
+        let refuse = |what: &str| Err(ScenarioError::Number(what.to_owned()));
+        let changed = self.changes.iter().filter_map(|change| change.delay);
+        if self.requests == 0 || self.requests > 100_000_000 {
+            return refuse("requests: 1 to 100000000 can be simulated");
+        }
+        if self.service.delay.is_zero() || changed.clone().any(|delay| !positive(delay)) {
+            return refuse("delay: a service takes more than 0 seconds");
+        }
+        if self.timeout.is_zero() {
+            return refuse("timeout: no service answers within 0 seconds");
+        }
+        if !(1..=1_000).contains(&self.pacers) || !(1..=1_000).contains(&self.connections) {
+            return refuse("pacers and connections: 1 to 1000 can be simulated");
+        }
+        if !self.expect.knows_its_keys() {
+            let known = super::report::KEYS.join(", ");
+            return refuse(&format!("[expect] has a key that is none of {known}"));
+        }
+        Ok(())
+    }
+}
+
+fn positive(seconds: f64) -> bool {
+    seconds > 0.0 && seconds.is_finite()
+}

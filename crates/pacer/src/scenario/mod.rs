@@ -1,0 +1,37 @@
+//! Trying a pacer on a simulated service: what arrives, how the service behaves, what must hold.
+//!
+//! Time is simulated, so that minutes take milliseconds and every run of a file is the same.
+//!
+//! ```
+//! use tidegate_pacer::scenario::Scenario;
+//!
+//! let scenario: Scenario = r#"
+//!     name = "defers above five in flight"
+//!     requests = 500
+//!     [service]
+//!     delay = 0.1
+//!     [service.concurrency]
+//!     limit = 5
+//!     action = "defer"
+//!     [expect]
+//!     makespan = [10.0, 13.0]
+//! "#
+//! .parse()?;
+//! let report = scenario.run();
+//! assert!(scenario.expect.check(&report).is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod expect;
+mod file;
+mod ideal;
+mod report;
+mod run;
+mod service;
+
+pub use expect::{Expect, Unmet};
+pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ScenarioError, ServiceBudget, ServiceSpec};
+pub use report::{Report, Spread};
+
+#[cfg(test)]
+mod tests;
