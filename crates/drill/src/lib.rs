@@ -13,19 +13,40 @@
 //! out) is in `ledger` and `limits`, without sockets and clocks; `exchange` carries it out. A
 //! request's place in flight is free before its answer is written: a client that sends the next
 //! request when it has the answer never exceeds a limit by itself.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use std::time::Duration;
+//! use tidegate_drill::{Concurrency, Service, Spec};
+//!
+//! let spec = Spec {
+//!     delay: Duration::from_millis(20),
+//!     concurrency: Some(Concurrency { limit: 5 }),
+//!     ..Spec::default()
+//! };
+//! let service = Service::start(spec, "127.0.0.1:0".parse().unwrap()).unwrap();
+//! // … send records to `service.url()`/records …
+//! assert_eq!(service.counters().throttled.total, 0);
+//! service.stop().await;
+//! # });
+//! ```
 
-// What only the shell uses is unused until it is there.
-#![allow(dead_code, unused_imports)]
-
+mod answer;
+mod app;
 mod counters;
+mod dataverse;
+mod exchange;
 mod execution;
 mod json;
 mod ledger;
 mod limits;
+mod routes;
+mod service;
 mod spec;
 mod work;
 
 pub use counters::{Counters, Throttled};
+pub use service::Service;
 #[cfg(feature = "tls")]
 pub use spec::Tls;
 pub use spec::{Budget, BudgetKind, Concurrency, Dataverse, Hint, InvalidSpec, Knee, Rate, Spec};
