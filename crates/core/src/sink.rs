@@ -1,0 +1,117 @@
+//! Where items go: the seam between the engine and a system elsewhere.
+
+use async_trait::async_trait;
+use std::{fmt, time::Duration};
+
+/// Delivers items to a system elsewhere. It sends, and says what came back; whether and when to send
+/// again is decided by others.
+#[async_trait]
+pub trait Sink: Send + Sync {
+    /// What this sink can do.
+    fn capabilities(&self) -> SinkCapabilities;
+
+    /// Reaches the system on every connection, with its credentials, and delivers nothing.
+    async fn check(&self) -> Result<(), SinkError>;
+
+    /// Sends one group over one connection, once. Whatever comes back is an answer: nothing here is
+    /// sent twice.
+    async fn deliver(&self, delivery: Delivery<'_>) -> Answer;
+}
+
+/// What a sink can do, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkCapabilities {
+    /// For messages: `http`, `dataverse`.
+    pub name: &'static str,
+    /// Its connections, by name: credentials or endpoints that the system limits each by itself.
+    pub connections: Vec<String>,
+    /// What is asked of the system: operations that cost differently are paced apart.
+    pub operation: String,
+    /// The most items that one request can carry.
+    pub max_group: usize,
+}
+
+/// Items to send in one request.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// Which connection, by its place in [`SinkCapabilities::connections`].
+    pub connection: usize,
+    /// At least one, and at most [`SinkCapabilities::max_group`].
+    pub items: &'a [Item<'a>],
+}
+
+/// One thing to deliver.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The same for every attempt: the system can recognize by it what it has seen before.
+    pub id: &'a str,
+    /// One JSON object.
+    pub payload: &'a str,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What became of the items.
+    pub outcome: Outcome,
+    /// What the system told about its pace.
+    pub hint: Hint,
+}
+
+/// What became of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// One verdict per item, in their order.
+    Answered(Vec<Verdict>),
+    /// The system refused the group for the sake of at least one item, and did nothing. With a group
+    /// of one, the item is at fault.
+    Refused(String),
+    /// The group is too large for one request; nothing was done.
+    TooLarge(String),
+    /// The system refused for the sake of its pace; nothing was done.
+    Throttled {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it said.
+        reason: String,
+    },
+    /// The system is not there, or not able to work. No item is at fault. Some may have been
+    /// delivered.
+    Unavailable(String),
+    /// No answer in time. Some items may have been delivered.
+    TimedOut,
+    /// The sink itself is at fault: a credential, an address, a right. It is the same for every item.
+    Broken(String),
+}
+
+/// What became of one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Delivered.
+    Done,
+    /// Failed, for a reason that may pass.
+    Retry(String),
+    /// Failed for good.
+    Dead(String),
+}
+
+/// What a system tells about its pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hint {
+    /// So much should be in flight on this connection.
+    pub parallelism: Option<u32>,
+    /// So many requests are left, until this has passed.
+    pub remaining: Option<(u64, Duration)>,
+}
+
+/// Why a sink cannot be used, in one line that says what to do.
+#[derive(Debug)]
+pub struct SinkError(pub String);
+
+impl fmt::Display for SinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for SinkError {}
