@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_budget_shows_in_trials_in_vain_and_the_time_until_one_succeeds() {
         let mut learned = Learned::default();
-        (0..100).for_each(|_| learned.accepted(seconds(0)));
+        (0..100).for_each(|_| assert!(!learned.accepted(seconds(0))));
         learned.rejected(false, seconds(10));
         (1..10).for_each(|n| learned.rejected(true, seconds(10 + 30 * n)));
         learned.accepted(seconds(310));
@@ -151,7 +151,7 @@ mod tests {
         learned.rejected(false, seconds(10));
         learned.rejected(true, seconds(11));
         learned.accepted(seconds(12));
-        (0..1_000).for_each(|_| learned.start(seconds(12)));
+        (0..1_000).for_each(|_| assert!(!learned.start(seconds(12))));
         assert_eq!(learned.allows(seconds(12)), Ok(()));
     }
 }

@@ -205,7 +205,7 @@ impl Controller {
             Some(_) => self.grow_fast(started, round_trip, now),
             None => {
                 if started.generation == self.generation {
-                    self.round_trip.add(round_trip, started.seen.in_flight);
+                    self.round_trip.add(round_trip, started.seen.in_flight, now);
                 }
                 self.grow(now);
             }
@@ -222,7 +222,7 @@ impl Controller {
     fn grow_fast(&mut self, started: Started, round_trip: Duration, now: Time) {
         let Some(fast_start) = &mut self.fast_start else { return };
         let slow = self.round_trip.is_slow(round_trip);
-        self.round_trip.add(round_trip, started.seen.in_flight);
+        self.round_trip.add(round_trip, started.seen.in_flight, now);
         if !slow {
             self.round_trip.settle();
         }
@@ -235,7 +235,15 @@ impl Controller {
             self.raise(level, Reason::FastStart, now);
         }
         if self.level() == self.options.max {
-            self.fast_start = None;
+            self.end_fast_start();
+        }
+    }
+
+    /// Ends the fast start without slow answers. What was learned in it about round trips is too short:
+    /// while more and more requests start, the fast answers are the ones that are seen.
+    fn end_fast_start(&mut self) {
+        if self.fast_start.take().is_some() {
+            self.round_trip.forget();
         }
     }
 
@@ -288,8 +296,8 @@ impl Controller {
         match self.round_trip.judge(self.level(), sure) {
             Verdict::Good => {}
             Verdict::Inflated { useful } => {
-                let ceiling = useful.max(self.options.min_parallelism);
-                self.put_ceiling(ceiling, cost, now);
+                let useful = useful.max(self.options.min_parallelism);
+                self.put_ceiling(useful, cost, now);
                 self.fall(useful, Reason::Inflated, now);
             }
             Verdict::Slower { from } => {
@@ -326,7 +334,7 @@ impl Controller {
         self.evidence.rejected(started.seen, below, now);
         self.trial = Trial::due(now);
         let cause = self.cause(rejection);
-        self.fast_start = None;
+        self.end_fast_start();
         self.respond(cause, rejection, now);
         Some(cause)
     }
@@ -423,7 +431,7 @@ impl Controller {
     fn decided(&mut self, from: u32, reason: Reason, now: Time) {
         self.generation += 1;
         if self.fast_start.is_none() {
-            self.round_trip.skip();
+            self.round_trip.skip(now);
         }
         self.reached = self.in_flight >= self.level();
         self.log.add(Decision { at: now, from, to: self.level(), reason });
@@ -463,7 +471,8 @@ impl Controller {
         }
         self.fast_start = None;
         if remembered.throttled {
-            self.ceiling = Some(Ceiling::found(remembered.level, self.options.last_known_good_ttl / 50, now));
+            self.ceiling =
+                Some(Ceiling::found(remembered.level, self.options.last_known_good_ttl / 50, now));
         }
         self.raise(remembered.level, Reason::Remembered, now);
     }

@@ -1,5 +1,6 @@
 //! Round trips: how long they take when nothing waits, and whether they grow with the level.
 
+use crate::Time;
 use std::time::Duration;
 
 /// Round trips that grew by less than this are as good as before.
@@ -14,6 +15,8 @@ const REMEMBERED: f64 = 500.0;
 const WORSE: f64 = 1.5;
 /// With each judgement the best base is forgotten by this much.
 const FORGOTTEN: f64 = 1.005;
+/// After a change of the level, answers count from so many round trips on.
+const PASSED_OVER: f64 = 3.0;
 /// So many round trips are needed for a judgement.
 const FEWEST: f64 = 3.0;
 
@@ -23,6 +26,8 @@ const FEWEST: f64 = 3.0;
 pub(crate) struct RoundTrip {
     base: Sample,
     now: Sample,
+    /// From when on they count.
+    from: Time,
     /// How many were in flight when those began, all added up.
     in_flight: f64,
     /// The shortest base so far; what is long ago counts less.
@@ -60,7 +65,10 @@ pub(crate) enum Verdict {
 
 impl RoundTrip {
     /// Adds one that began as one of so many in flight.
-    pub fn add(&mut self, round_trip: Duration, in_flight: u32) {
+    pub fn add(&mut self, round_trip: Duration, in_flight: u32, now: Time) {
+        if now < self.from {
+            return;
+        }
         self.now.add(round_trip.as_secs_f64());
         self.in_flight += f64::from(in_flight);
     }
@@ -135,10 +143,17 @@ impl RoundTrip {
         Verdict::Inflated { useful }
     }
 
-    /// Drops what was added since the last judgement: the level is another one now.
-    pub fn skip(&mut self) {
+    /// Drops what was added since the last judgement: the level is another one now. The first answers
+    /// after that are the fastest ones, and are passed over.
+    pub fn skip(&mut self, now: Time) {
         self.now = Sample::default();
         self.in_flight = 0.0;
+        self.from = now + Duration::from_secs_f64(PASSED_OVER * self.base.mean);
+    }
+
+    /// Forgets the base: the next judgement makes it anew.
+    pub fn forget(&mut self) {
+        self.base = Sample::default();
     }
 }
 
@@ -184,7 +199,7 @@ mod tests {
 
     fn add(round_trip: &mut RoundTrip, ms: &[u64]) {
         let in_flight = ms.len() as u32;
-        ms.iter().for_each(|ms| round_trip.add(Duration::from_millis(*ms), in_flight));
+        ms.iter().for_each(|ms| round_trip.add(Duration::from_millis(*ms), in_flight, Time::ZERO));
     }
 
     #[test]

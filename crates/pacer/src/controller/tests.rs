@@ -1,1 +1,143 @@
+use super::*;
+use crate::Policy;
 
+fn controller(options: Options) -> Controller {
+    Controller::new(Arc::new(options), Time::ZERO)
+}
+
+fn seconds(seconds: u64) -> Time {
+    Duration::from_secs(seconds)
+}
+
+fn succeed(controller: &mut Controller, times: usize, at: Time) {
+    for _ in 0..times {
+        controller.wake(at);
+        let started = controller.start(at);
+        controller.succeeded(started, at);
+    }
+}
+
+fn throttle(controller: &mut Controller, at: Time) {
+    controller.wake(at);
+    let started = controller.start(at);
+    controller.rejected(started, Rejection { retry_after: None, timed_out: false }, at);
+}
+
+fn seed() -> Controller {
+    controller(Options { policy: Policy::Seed, ..Options::default() })
+}
+
+#[test]
+fn the_example_of_the_design_with_its_times() {
+    let mut aimd = seed();
+    assert_eq!(aimd.level(), 26);
+    succeed(&mut aimd, 3, seconds(0));
+    assert_eq!(aimd.level(), 26, "enough successes, but too early");
+    succeed(&mut aimd, 1, seconds(5));
+    assert_eq!(aimd.level(), 28);
+    for (step, level) in (30..=44).step_by(2).enumerate() {
+        succeed(&mut aimd, 3, seconds(10 + 5 * step as u64));
+        assert_eq!(aimd.level(), level);
+    }
+    throttle(&mut aimd, seconds(60));
+    assert_eq!((aimd.level(), aimd.aimd.last_known_good), (22, 42));
+    succeed(&mut aimd, 1, seconds(65));
+    assert_eq!(aimd.level(), 22);
+    for (step, level) in (26..=42).step_by(4).enumerate() {
+        succeed(&mut aimd, 3, seconds(75 + 5 * step as u64));
+        assert_eq!(aimd.level(), level, "fast recovery");
+    }
+    succeed(&mut aimd, 3, seconds(100));
+    assert_eq!(aimd.level(), 44, "probing again");
+    succeed(&mut aimd, 3, seconds(110));
+    assert_eq!(aimd.level(), 46);
+    aimd.wake(seconds(411));
+    assert_eq!((aimd.level(), aimd.aimd.total_throttles), (26, 1), "idle: all but the total");
+}
+
+#[test]
+fn growth_needs_time_and_successes() {
+    let mut aimd = seed();
+    succeed(&mut aimd, 2, seconds(60));
+    assert_eq!(aimd.level(), 26, "time, but too few successes");
+    succeed(&mut aimd, 1, seconds(60));
+    assert_eq!(aimd.level(), 28);
+}
+
+#[test]
+fn a_stale_level_is_replaced_by_the_current_one() {
+    let mut aimd = seed();
+    throttle(&mut aimd, seconds(10));
+    assert_eq!((aimd.level(), aimd.aimd.last_known_good), (13, 24));
+    (0..10).for_each(|step| succeed(&mut aimd, 1, seconds(30 + 30 * step)));
+    succeed(&mut aimd, 1, seconds(311));
+    assert!(aimd.aimd.last_known_good <= aimd.level());
+}
+
+#[test]
+fn without_corrections_each_throttle_decreases() {
+    let mut aimd = seed();
+    let burst: Vec<Started> = (0..20).map(|_| aimd.start(seconds(1))).collect();
+    for started in burst {
+        aimd.rejected(started, Rejection { retry_after: None, timed_out: false }, seconds(2));
+    }
+    assert_eq!(aimd.level(), 1);
+}
+
+#[test]
+fn disabled_means_fixed_at_the_maximum() {
+    let mut fixed = controller(Options { enabled: false, ..Options::default() });
+    throttle(&mut fixed, seconds(1));
+    succeed(&mut fixed, 100, seconds(100));
+    assert_eq!((fixed.level(), fixed.aimd.total_throttles), (52, 1));
+}
+
+#[test]
+fn a_trial_comes_before_the_rest() {
+    let mut full = controller(Options { start: Some(8), ..Options::default() });
+    throttle(&mut full, seconds(1));
+    assert_eq!(full.level(), 4);
+    let trial = full.start(seconds(2));
+    assert_eq!(full.room(seconds(2)), Err(Held::Trial(None)));
+    full.ended(trial, false, seconds(2));
+    assert!(full.room(seconds(2)).is_ok(), "given up: another one asks");
+    let trial = full.start(seconds(2));
+    full.succeeded(trial, seconds(3));
+    assert_eq!(full.room(seconds(3)), Ok(full.level()));
+}
+
+#[test]
+fn decisions_say_why() {
+    let mut full = controller(Options { start: Some(8), ..Options::default() });
+    throttle(&mut full, seconds(1));
+    full.reset(Reason::Reset, seconds(2));
+    let mut statistics = Statistics::default();
+    full.describe(&mut statistics, seconds(2));
+    let lines: Vec<String> = statistics.decisions.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "    0.000 s     0 → 8    start",
+            "    1.000 s     8 → 4    throttled: by a limit that is not known",
+            "    2.000 s     4 → 8    reset",
+        ]
+    );
+}
+
+#[test]
+fn what_is_remembered_too_long_ago_is_passed_over() {
+    let remembered = |at| Remembered {
+        connection: "a".to_owned(),
+        class: "b".to_owned(),
+        level: 20,
+        throttled: true,
+        rate: None,
+        at,
+    };
+    let mut fresh = controller(Options::default());
+    fresh.recall(&remembered(seconds(700)), seconds(1_000));
+    assert_eq!((fresh.level(), fresh.remembered()), (20, (20, true)));
+    let mut stale = controller(Options::default());
+    stale.recall(&remembered(seconds(699)), seconds(1_000));
+    assert_eq!(stale.level(), 1);
+}

@@ -119,9 +119,7 @@ impl Gate {
     /// Where each connection stands.
     pub fn statistics(&self, now: Time) -> Vec<Statistics> {
         let connections = 0..self.pacer.0.connections.len();
-        let of = |index| {
-            self.pacer.connection(index).statistics(self.index, &self.class.name, now)
-        };
+        let of = |index| self.pacer.connection(index).statistics(self.index, &self.class.name, now);
         connections.map(of).collect()
     }
 
@@ -134,9 +132,7 @@ impl Gate {
     /// What the next process should know.
     pub fn remembered(&self, now: Time) -> Vec<Remembered> {
         let connections = 0..self.pacer.0.connections.len();
-        let of = |index| {
-            self.pacer.connection(index).remembered(self.index, &self.class.name, now)
-        };
+        let of = |index| self.pacer.connection(index).remembered(self.index, &self.class.name, now);
         connections.map(of).collect()
     }
 
@@ -160,6 +156,12 @@ fn sooner(one: Wait, other: Wait) -> Wait {
     match (one.until, other.until) {
         (None, _) => one,
         (_, None) => other,
-        (Some(a), Some(b)) => if a <= b { one } else { other },
+        (Some(a), Some(b)) => {
+            if a <= b {
+                one
+            } else {
+                other
+            }
+        }
     }
 }

@@ -1,11 +1,7 @@
 //! Waiting in line.
 
 use super::{Gate, Permit};
-use crate::{
-    Time,
-    connection::Wait,
-    statistics::Binding,
-};
+use crate::{Time, connection::Wait, statistics::Binding};
 use std::{future::Future, time::Duration};
 
 /// Tells the time and waits. Implemented by whoever knows a runtime.

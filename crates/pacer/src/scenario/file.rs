@@ -28,6 +28,15 @@ pub struct Scenario {
     /// So many connections each pacer has: the service limits each by itself.
     #[serde(default = "one")]
     pub connections: usize,
+    /// So many consumers draw on each pacer.
+    #[serde(default = "one")]
+    pub consumers: usize,
+    /// Operation classes, in turn: what each costs, as a multiple of the delay.
+    #[serde(default = "one_class")]
+    pub classes: Vec<f64>,
+    /// At these times, in seconds, pacers are replaced by new ones that know what was remembered.
+    #[serde(default)]
+    pub restarts: Vec<f64>,
     /// How the service behaves.
     pub service: ServiceSpec,
     /// How that changes.
@@ -161,6 +170,7 @@ impl Change {
     }
 }
 
+/// Puts in what is new.
 fn replace<T: Clone>(old: &mut T, new: &Option<T>) {
     if let Some(new) = new {
         *old = new.clone();
@@ -173,6 +183,10 @@ fn a_minute() -> Duration {
 
 fn one() -> usize {
     1
+}
+
+fn one_class() -> Vec<f64> {
+    vec![1.0]
 }
 
 /// A file that is no scenario.
@@ -213,8 +227,12 @@ impl Scenario {
         if self.timeout.is_zero() {
             return refuse("timeout: no service answers within 0 seconds");
         }
-        if !(1..=1_000).contains(&self.pacers) || !(1..=1_000).contains(&self.connections) {
-            return refuse("pacers and connections: 1 to 1000 can be simulated");
+        let many = [self.pacers, self.connections, self.consumers, self.classes.len()];
+        if !many.iter().all(|many| (1..=1_000).contains(many)) {
+            return refuse("pacers, connections, consumers, classes: 1 to 1000 can be simulated");
+        }
+        if !self.classes.iter().chain(&self.restarts).all(|number| positive(*number)) {
+            return refuse("classes and restarts: numbers above 0");
         }
         if !self.expect.knows_its_keys() {
             let known = super::report::KEYS.join(", ");

@@ -1,6 +1,6 @@
 //! How fast a scenario could be done by somebody who knows the service.
 
-use super::{file::ServiceSpec, service::slowdown, Scenario};
+use super::{Scenario, file::ServiceSpec, service::slowdown};
 use crate::BudgetKind;
 
 impl Scenario {
@@ -9,7 +9,7 @@ impl Scenario {
         let busiest = self.by_rate();
         let budgets = self.service.budgets.iter().map(|budget| {
             let window = budget.window.as_secs_f64();
-            let delay = self.service.delay.as_secs_f64();
+            let delay = self.service.delay.as_secs_f64() * self.mean_cost();
             let requests = self.requests as f64;
             let most = match budget.kind {
                 BudgetKind::Requests => budget.limit,
@@ -39,13 +39,17 @@ impl Scenario {
         from + self.seconds(&service, left)
     }
 
+    fn mean_cost(&self) -> f64 {
+        self.classes.iter().sum::<f64>() / self.classes.len() as f64
+    }
+
     fn seconds(&self, service: &ServiceSpec, requests: f64) -> f64 {
         let concurrent = service.budgets.iter().filter(|b| b.kind == BudgetKind::Concurrent);
         let limits = [Some(self.pacer.max), service.concurrency.limit, service.hint.parallelism];
         let most = limits.into_iter().flatten().chain(concurrent.map(|b| b.limit as u32)).min();
         let most = most.unwrap_or(1).max(1);
         let connections = self.connections as f64;
-        let delay = service.delay.as_secs_f64() * (1.0 + service.jitter);
+        let delay = service.delay.as_secs_f64() * (1.0 + service.jitter) * self.mean_cost();
         let takes = |n: u32| delay * slowdown(&service.concurrency, n);
         // In whole rounds of requests, for as many in flight as serve best.
         let rounds = |n: u32| (requests / (f64::from(n) * connections)).ceil() * takes(n);

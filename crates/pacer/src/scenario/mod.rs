@@ -30,8 +30,7 @@ mod run;
 mod service;
 
 pub use expect::{Expect, Unmet};
-pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ScenarioError, ServiceBudget, ServiceSpec};
+pub use file::{
+    Action, Change, HintSpec, LimitSpec, Scenario, ScenarioError, ServiceBudget, ServiceSpec,
+};
 pub use report::{Report, Spread};
-
-#[cfg(test)]
-mod tests;

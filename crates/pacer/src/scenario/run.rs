@@ -35,6 +35,8 @@ enum Event {
     Arrival,
     /// The service is another one from now on.
     Change(usize),
+    /// The pacers' processes end, and new ones begin.
+    Restart,
     /// A request leaves the service.
     Leave { service: usize, reaction: Reaction },
     /// A client learns how its request ended.
@@ -47,15 +49,41 @@ enum Event {
 
 struct Attempt {
     client: usize,
+    class: usize,
     permit: Permit,
     sent: Time,
 }
 
+/// A process with its pacer.
 struct Client {
-    gate: Gate,
-    successes: u64,
+    /// One per operation class.
+    gates: Vec<Gate>,
     /// For each connection: until when the service wants to be left alone.
     left_alone: Vec<Time>,
+}
+
+impl Client {
+    fn new(scenario: &Scenario) -> Self {
+        Self { gates: gates(scenario), left_alone: vec![Time::ZERO; scenario.connections] }
+    }
+
+    fn limit(&self, now: Time) -> u32 {
+        self.gates.iter().map(|gate| gate.limit(now)).sum()
+    }
+
+    fn restart(&mut self, scenario: &Scenario, now: Time) {
+        let old = std::mem::replace(&mut self.gates, gates(scenario));
+        for (old, new) in old.iter().zip(&self.gates) {
+            new.recall(&old.remembered(now), now);
+        }
+    }
+}
+
+fn gates(scenario: &Scenario) -> Vec<Gate> {
+    let names = (0..scenario.connections).map(|n| format!("connection {n}"));
+    let pacer = Pacer::new(scenario.pacer.clone(), names);
+    let pacer = pacer.expect("options are checked when a scenario is read");
+    (0..scenario.classes.len()).map(|class| pacer.gate(&format!("class {class}"))).collect()
 }
 
 struct World<'a> {
@@ -68,7 +96,8 @@ struct World<'a> {
     services: Vec<Service>,
     clients: Vec<Client>,
     attempts: BTreeMap<u64, Attempt>,
-    waiting: u64,
+    /// By operation class.
+    waiting: Vec<u64>,
     arrived: u64,
     in_flight: Gauge,
     limit: Gauge,
@@ -80,24 +109,15 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario) -> Self {
         let service = |n| Service::new(scenario.service.clone(), scenario.seed ^ (n as u64) << 32);
-        let client = |_| {
-            let names = (0..scenario.connections).map(|n| format!("connection {n}"));
-            let pacer = Pacer::new(scenario.pacer.clone(), names);
-            Client {
-                gate: pacer.expect("options are checked when a scenario is read").gate("any"),
-                successes: 0,
-                left_alone: vec![Time::ZERO; scenario.connections],
-            }
-        };
         let mut world = Self {
             now: Time::ZERO,
             events: BinaryHeap::new(),
             planned: BTreeMap::new(),
             next: 0,
             services: (0..scenario.connections).map(service).collect(),
-            clients: (0..scenario.pacers).map(client).collect(),
+            clients: (0..scenario.pacers).map(|_| Client::new(scenario)).collect(),
             attempts: BTreeMap::new(),
-            waiting: 0,
+            waiting: vec![0; scenario.classes.len()],
             arrived: 0,
             in_flight: Gauge::default(),
             limit: Gauge::default(),
@@ -108,6 +128,9 @@ impl<'a> World<'a> {
         };
         for (index, Change { at, .. }) in scenario.changes.iter().enumerate() {
             world.plan(*at, Event::Change(index));
+        }
+        for at in &scenario.restarts {
+            world.plan(Duration::from_secs_f64(*at), Event::Restart);
         }
         world.plan(Time::ZERO, Event::Arrival);
         world
@@ -139,7 +162,7 @@ impl<'a> World<'a> {
 
     /// Lets time pass.
     fn pass(&mut self, to: Time) {
-        let limit: u32 = self.clients.iter().map(|client| client.gate.limit(self.now)).sum();
+        let limit: u32 = self.clients.iter().map(|client| client.limit(self.now)).sum();
         self.limit.over(f64::from(limit), to - self.now);
         self.in_flight.over(self.attempts.len() as f64, to - self.now);
         let window = |time: Time| time.as_nanos() / FAIRNESS_WINDOW.as_nanos();
@@ -159,12 +182,16 @@ impl<'a> World<'a> {
                 let change = &self.scenario.changes[index];
                 self.services.iter_mut().for_each(|service| change.apply(&mut service.spec));
             }
+            Event::Restart => {
+                let (scenario, now) = (self.scenario, self.now);
+                self.clients.iter_mut().for_each(|client| client.restart(scenario, now));
+            }
             Event::Leave { service, reaction } => self.services[service].leave(reaction, self.now),
             Event::Answer { attempt, answer } => self.answer(attempt, answer),
             Event::TimeOut { attempt } => {
-                if let Some(Attempt { permit, .. }) = self.attempts.remove(&attempt) {
+                if let Some(Attempt { permit, class, .. }) = self.attempts.remove(&attempt) {
                     self.report.timeouts += 1;
-                    self.waiting += 1;
+                    self.waiting[class] += 1;
                     permit.end(Outcome::TimedOut, Hint::default(), self.now);
                 }
             }
@@ -175,15 +202,18 @@ impl<'a> World<'a> {
     fn arrival(&mut self) {
         let all = self.scenario.requests - self.arrived;
         let arriving = if self.scenario.interval.is_zero() { all } else { 1 };
+        for request in self.arrived..self.arrived + arriving {
+            let classes = self.waiting.len() as u64;
+            self.waiting[(request % classes) as usize] += 1;
+        }
         self.arrived += arriving;
-        self.waiting += arriving;
         if self.arrived < self.scenario.requests {
             self.plan(self.now + self.scenario.interval, Event::Arrival);
         }
     }
 
     fn answer(&mut self, attempt: u64, answer: Reply) {
-        let Some(Attempt { client, permit, sent }) = self.attempts.remove(&attempt) else {
+        let Some(Attempt { client, class, permit, sent }) = self.attempts.remove(&attempt) else {
             return; // given up before
         };
         self.rtt.add((self.now - sent).as_secs_f64(), 1.0);
@@ -193,13 +223,12 @@ impl<'a> World<'a> {
         let outcome = match answer {
             Reply::Accepted => {
                 self.report.successes += 1;
-                self.clients[client].successes += 1;
                 self.window[client] += 1;
                 Outcome::Succeeded
             }
             Reply::Rejected { retry_after } => {
                 self.report.rejects += 1;
-                self.waiting += 1;
+                self.waiting[class] += 1;
                 let until = self.now + retry_after.unwrap_or_default();
                 let left_alone = &mut self.clients[client].left_alone[service];
                 *left_alone = until.max(*left_alone);
@@ -210,36 +239,44 @@ impl<'a> World<'a> {
         permit.end(outcome, hint, self.now);
     }
 
-    /// Lets each pacer in turn start one request, as long as any may.
+    /// Lets each consumer in turn start one request of each class, as long as any may.
     fn start_requests(&mut self) {
-        let mut held: Vec<bool> = vec![false; self.clients.len()];
-        while self.waiting > 0 && held.iter().any(|held| !held) {
-            for client in 0..self.clients.len() {
-                if self.waiting == 0 || held[client] {
-                    continue;
+        let mut starters: Vec<(usize, usize)> = Vec::new();
+        for client in (0..self.clients.len()).flat_map(|c| [c].repeat(self.scenario.consumers)) {
+            starters.extend((0..self.waiting.len()).map(|class| (client, class)));
+        }
+        while !starters.is_empty() {
+            starters.retain(|(client, class)| self.start_request(*client, *class));
+        }
+    }
+
+    fn start_request(&mut self, client: usize, class: usize) -> bool {
+        if self.waiting[class] == 0 {
+            return false;
+        }
+        match self.clients[client].gates[class].try_start(self.now) {
+            Ok(permit) => {
+                self.send(client, class, permit);
+                true
+            }
+            Err(wait) => {
+                if let Some(until) = wait.until {
+                    self.plan(until.max(self.now + Duration::from_nanos(1)), Event::Wake);
                 }
-                match self.clients[client].gate.try_start(self.now) {
-                    Ok(permit) => self.send(client, permit),
-                    Err(wait) => {
-                        held[client] = true;
-                        if let Some(until) = wait.until {
-                            self.plan(until.max(self.now + Duration::from_nanos(1)), Event::Wake);
-                        }
-                    }
-                }
+                false
             }
         }
     }
 
-    fn send(&mut self, client: usize, permit: Permit) {
+    fn send(&mut self, client: usize, class: usize, permit: Permit) {
         let service = permit.connection();
-        self.waiting -= 1;
+        self.waiting[class] -= 1;
         self.report.attempts += 1;
         let inside = self.now < self.clients[client].left_alone[service];
         self.report.inside_retry_after += u64::from(inside);
-        let reaction = self.services[service].arrive(self.now);
+        let reaction = self.services[service].arrive(self.scenario.classes[class], self.now);
         let attempt = self.report.attempts;
-        self.attempts.insert(attempt, Attempt { client, permit, sent: self.now });
+        self.attempts.insert(attempt, Attempt { client, class, permit, sent: self.now });
         let leaves = self.now + reaction.occupies;
         self.plan(leaves, Event::Leave { service, reaction });
         if reaction.answer != Reply::Never && reaction.occupies <= self.scenario.timeout {
@@ -254,7 +291,8 @@ impl<'a> World<'a> {
         self.report.in_flight = self.in_flight.spread();
         self.report.limit = self.limit.spread();
         self.report.rtt = self.rtt.spread();
-        self.report.decisions = self.clients[0].gate.statistics(self.now).swap_remove(0).decisions;
+        self.report.decisions =
+            self.clients[0].gates[0].statistics(self.now).swap_remove(0).decisions;
         self.report
     }
 }

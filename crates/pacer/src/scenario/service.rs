@@ -51,8 +51,8 @@ impl Service {
         Self { spec, random, in_flight: 0, recent: VecDeque::new(), budgets }
     }
 
-    /// A request arrives.
-    pub fn arrive(&mut self, now: Time) -> Reaction {
+    /// A request arrives that costs so many times the usual.
+    pub fn arrive(&mut self, cost: f64, now: Time) -> Reaction {
         self.in_flight += 1;
         while self.recent.front().is_some_and(|at| *at + SECOND <= now) {
             self.recent.pop_front();
@@ -78,7 +78,7 @@ impl Service {
             + jitter
             + slower(&self.spec.concurrency, in_flight)
             + slower(&self.spec.rate, recent);
-        let occupies = self.spec.delay.mul_f64(factor.min(1e6));
+        let occupies = self.spec.delay.mul_f64((cost * factor).min(1e6));
         Reaction { occupies, answer: Reply::Accepted }
     }
 
