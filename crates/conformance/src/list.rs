@@ -2,8 +2,8 @@
 //! made from this list. A case that is not in it is dead code, and the compiler says so.
 
 use crate::{
-    Case, claim, claim_retries, finalize, inspect, migrate, renew, reopen, settle, settle_races,
-    steer, submit,
+    Case, claim, claim_retries, finalize, inspect, migrate, pace, renew, reopen, settle,
+    settle_races, steer, submit,
 };
 use tidegate_core::source::Capabilities;
 
@@ -28,6 +28,9 @@ macro_rules! __each_case {
             migrate(every):
                 twice_is_fine_and_keeps_the_content,
                 by_many_at_once;
+            pace(every):
+                a_worker_writes_over_its_own_note,
+                notes_are_found_by_batch_and_by_sink;
             submit(every):
                 a_batch_is_stored_as_it_was_submitted,
                 every_seed_survives,

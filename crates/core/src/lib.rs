@@ -14,6 +14,7 @@ pub mod lease;
 pub mod limits;
 pub mod memory;
 pub mod migrate;
+pub mod pace;
 pub mod page;
 pub mod range;
 pub mod retry;
@@ -33,6 +34,7 @@ pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
 pub use memory::Memory;
 pub use migrate::Migrate;
+pub use pace::PaceBook;
 pub use page::Page;
 pub use range::Range;
 pub use retry::RetryPolicy;
@@ -43,6 +45,6 @@ pub use source::Source;
 pub use submit::Submit;
 pub use workload::{AnyWorkload, Workload, Workloads};
 
-/// Everything a store offers to the command line and to embedders: the four seams at once.
-pub trait Store: Source + Submit + Inspect + Migrate {}
-impl<T: Source + Submit + Inspect + Migrate + ?Sized> Store for T {}
+/// Everything a store offers to the command line and to embedders: all seams at once.
+pub trait Store: Source + Submit + Inspect + PaceBook + Migrate {}
+impl<T: Source + Submit + Inspect + PaceBook + Migrate + ?Sized> Store for T {}

@@ -1,6 +1,7 @@
 //! Leasing work: room → claim → group → act.
 
 use crate::{
+    act::Hands,
     backoff::{Backoff, mix},
     group::group,
     length::LengthTuner,
@@ -9,7 +10,7 @@ use crate::{
     snapshots::Snapshots,
     worker::{Shared, WorkerError},
 };
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tidegate_core::{
     BatchId, StoreError, Workloads,
     claim::{Claim, ClaimRequest},
@@ -23,6 +24,7 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 /// Claims as long as there is room.
 pub struct Claimer {
     pub(crate) shared: Shared,
+    hands: Arc<dyn Hands>,
     workloads: Vec<String>,
     snapshots: Snapshots,
     pub(crate) tuner: LengthTuner,
@@ -35,16 +37,18 @@ pub struct Claimer {
 }
 
 impl Claimer {
-    pub fn new(shared: Shared, workloads: Workloads) -> Self {
-        let noise = shared.options.worker.0.bytes().fold(1, |n, byte| mix(n ^ u64::from(byte)));
+    pub fn new(shared: Shared, hands: Arc<dyn Hands>, workloads: Workloads) -> Self {
+        let options = &shared.options;
+        let noise = options.worker.0.bytes().fold(1, |n, byte| mix(n ^ u64::from(byte)));
         Self {
             workloads: workloads.names().map(str::to_owned).collect(),
             snapshots: Snapshots::new(workloads),
-            tuner: LengthTuner::new(shared.options.target, shared.options.range_length),
+            tuner: LengthTuner::new(options.target, options.range_length, options.grain),
             backoff: Backoff::new(noise),
             pause: SHORTEST_PAUSE,
             damaged: BTreeSet::new(),
             finalized: Vec::new(),
+            hands,
             shared,
         }
     }
@@ -80,7 +84,7 @@ impl Claimer {
             }
             let ahead = self.learn();
             let (unfinished, held) = self.shared.desk.load();
-            let room = room(self.shared.desk.hands(), ahead, unfinished, held);
+            let room = room(self.hands.count(), ahead, unfinished, held);
             if room > 0 {
                 return Some(room);
             }

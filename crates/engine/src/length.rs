@@ -27,6 +27,7 @@ const SHORT_RUN: Duration = Duration::from_millis(50);
 pub struct LengthTuner {
     target: Duration,
     fixed: Option<u64>,
+    grain: u64,
     batches: HashMap<BatchId, Experience>,
     clock: u64,
 }
@@ -41,9 +42,15 @@ struct Experience {
 }
 
 impl LengthTuner {
-    /// Aims at ranges that take `target`, unless a length is fixed.
-    pub fn new(target: Duration, fixed: Option<u64>) -> Self {
-        Self { target, fixed, batches: HashMap::new(), clock: 0 }
+    /// Aims at ranges that take `target`, unless a length is fixed, in multiples of `grain`.
+    pub fn new(target: Duration, fixed: Option<u64>, grain: u64) -> Self {
+        Self {
+            target,
+            fixed,
+            grain: grain.clamp(1, MAX_RANGE_LENGTH),
+            batches: HashMap::new(),
+            clock: 0,
+        }
     }
 
     /// Learns that `runs` runs of a batch took `busy` in all.
@@ -82,14 +89,20 @@ impl LengthTuner {
             return Lengths { unknown: fixed, known: Vec::new() };
         }
         let known = self.batches.iter().map(|(batch, known)| (*batch, self.length(known)));
-        Lengths { unknown: Length { most: FIRST, least: 1 }, known: known.collect() }
+        let unknown = Length { most: self.whole(FIRST), least: self.grain };
+        Lengths { unknown, known: known.collect() }
     }
 
     fn length(&self, known: &Experience) -> Length {
         let ideal = self.target.as_secs_f64() / known.seconds_per_run.max(1e-9);
         let most = (ideal as u64).clamp(1, (known.observed * GROWTH).clamp(1, MAX_RANGE_LENGTH));
         let least = ((ideal * LEAST_SHARE) as u64).clamp(1, most);
-        Length { most, least }
+        Length { most: self.whole(most), least: self.whole(least) }
+    }
+
+    /// Rounded to whole grains, and at least one.
+    fn whole(&self, length: u64) -> u64 {
+        (length / self.grain).max(1) * self.grain
     }
 }
 
@@ -101,7 +114,7 @@ mod tests {
 
     #[test]
     fn lengths_approach_the_target() {
-        let mut tuner = LengthTuner::new(Duration::from_secs(1), None);
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), None, 1);
         assert_eq!(tuner.lengths().of(BATCH).most, FIRST);
         for _ in 0..8 {
             let length = tuner.lengths().of(BATCH).most;
@@ -112,7 +125,7 @@ mod tests {
 
     #[test]
     fn long_runs_are_leased_one_by_one() {
-        let mut tuner = LengthTuner::new(Duration::from_secs(1), None);
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), None, 1);
         tuner.observe(BATCH, 1, Duration::from_secs(600));
         assert_eq!(tuner.lengths().of(BATCH), Length { most: 1, least: 1 });
         tuner.observe(BatchId(2), 1, Duration::from_millis(1));
@@ -122,15 +135,23 @@ mod tests {
 
     #[test]
     fn old_batches_are_forgotten() {
-        let mut tuner = LengthTuner::new(Duration::from_secs(1), None);
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), None, 1);
         (0..1_000).for_each(|id| tuner.observe(BatchId(id), 1, Duration::from_millis(1)));
         assert_eq!(tuner.lengths().known.len(), MAX_BATCHES);
         assert!(tuner.lengths().known.iter().any(|(id, _)| *id == BatchId(999)));
     }
 
     #[test]
+    fn lengths_are_whole_grains() {
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), None, 10);
+        assert_eq!(tuner.lengths().of(BATCH), Length { most: 10, least: 10 });
+        tuner.observe(BATCH, 10, Duration::from_millis(70));
+        assert_eq!(tuner.lengths().of(BATCH), Length { most: 140, least: 10 });
+    }
+
+    #[test]
     fn a_fixed_length_does_not_move() {
-        let mut tuner = LengthTuner::new(Duration::from_secs(1), Some(7));
+        let mut tuner = LengthTuner::new(Duration::from_secs(1), Some(7), 1);
         tuner.observe(BATCH, 7, Duration::from_secs(600));
         assert_eq!(tuner.lengths().of(BATCH), Length { most: 7, least: 7 });
     }

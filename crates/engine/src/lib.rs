@@ -11,6 +11,7 @@
 pub mod act;
 mod backoff;
 mod claim;
+pub mod deliver;
 mod finalize;
 mod group;
 mod length;
@@ -25,6 +26,7 @@ mod totals;
 mod worker;
 
 pub use act::{Desk, Hands, Threads};
+pub use deliver::Deliverer;
 pub use options::{Until, WorkerOptions};
 pub use phases::{Limit, PhaseReport};
 pub use stop::Stop;

@@ -16,6 +16,8 @@ pub struct WorkerOptions {
     pub target: Duration,
     /// A fixed range length instead.
     pub range_length: Option<u64>,
+    /// Ranges have a multiple of so many runs: what is acted on together should be leased together.
+    pub grain: u64,
     /// Finished runs are settled when there are this many …
     pub flush_runs: u64,
     /// … or when the oldest of them has waited this long.
@@ -50,6 +52,7 @@ impl WorkerOptions {
             lease: Duration::from_secs(30),
             target: Duration::from_secs(1),
             range_length: None,
+            grain: 1,
             flush_runs: 100_000,
             flush_after: Duration::from_millis(250),
             poll: Duration::from_secs(1),

@@ -84,7 +84,8 @@ impl Worker {
     pub async fn run(mut self, stop: Stop) -> Result<Report, WorkerError> {
         self.shared.stop = stop;
         let _closes = ClosesDesk(self.shared.desk.clone());
-        let mut claimer = Claimer::new(self.shared.clone(), self.workloads.clone());
+        let mut claimer =
+            Claimer::new(self.shared.clone(), self.hands.clone(), self.workloads.clone());
         let mut settler = Settler::new(self.shared.clone());
 
         let settle = async {

@@ -35,6 +35,7 @@ mod options;
 mod remember;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+mod size;
 mod statistics;
 mod time;
 
@@ -44,5 +45,6 @@ pub use decision::{Cause, Decision, Reason};
 pub use gate::{Clock, Gate, Pacer, Permit, TooLong};
 pub use options::{Budget, BudgetKind, Options, OutOfRange, Policy};
 pub use remember::Remembered;
+pub use size::Size;
 pub use statistics::{Binding, Statistics};
 pub use time::Time;

@@ -1,5 +1,7 @@
 //! Every scenario file holds what it promises.
 
+#![allow(clippy::unwrap_used, reason = "everything here is a test or serves one")]
+
 use std::{fs, path::Path};
 use tidegate_pacer::{Policy, scenario::Scenario};
 

@@ -10,6 +10,7 @@ mod error;
 mod finalize;
 mod inspect;
 mod migrate;
+mod pace;
 mod pool;
 mod renew;
 mod settle;

@@ -13,11 +13,14 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 1] = [Migration {
-    version: 1,
-    name: "0001_batches",
-    sql: include_str!("sql/migrations/0001_batches.sql"),
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        version: 1,
+        name: "0001_batches",
+        sql: include_str!("sql/migrations/0001_batches.sql"),
+    },
+    Migration { version: 2, name: "0002_pace", sql: include_str!("sql/migrations/0002_pace.sql") },
+];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 

@@ -11,6 +11,7 @@ mod errors;
 mod finalize;
 mod inspect;
 mod migrate;
+mod pace;
 mod place;
 mod renew;
 mod row;

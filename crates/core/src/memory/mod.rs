@@ -6,6 +6,7 @@
 mod claim;
 mod finalize;
 mod inspect;
+mod pace;
 mod renew;
 mod settle;
 mod submit;
@@ -15,6 +16,7 @@ use crate::{
     claim::{Claim, ClaimRequest},
     lease::Lease,
     migrate::{Migrate, Schema},
+    pace::PaceNote,
     settle::{AccumulatorId, Settled, Settlement},
     source::{Capabilities, Finalized, Renewal, Source},
 };
@@ -41,6 +43,8 @@ struct Content {
     last_batch: i64,
     snapshots: BTreeMap<SnapshotHash, Snapshot>,
     batches: BTreeMap<BatchId, Row>,
+    /// With their times, oldest first.
+    paces: Vec<(Duration, PaceNote)>,
 }
 
 /// A batch and all that belongs to it.

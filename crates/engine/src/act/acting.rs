@@ -164,6 +164,13 @@ impl Acting {
         Some((self.group.lease.items.nth(state.position), state.turn))
     }
 
+    /// The run that was begun and those after it, at most so many.
+    pub fn upcoming(&self, most: usize) -> Vec<RetryItem> {
+        let position = self.state().position;
+        let end = self.len().min(position.saturating_add(most.max(1) as u64));
+        (position..end).map(|position| self.group.lease.items.nth(position)).collect()
+    }
+
     /// Records the run that was begun in `turn`, and begins the next one if nothing is in the way.
     pub fn record(&self, turn: u32, acted: Acted<'_>, now: Instant) -> Next {
         let mut state = self.state();
@@ -199,6 +206,11 @@ impl Acting {
         state.count_time(now);
         state.experience.runs += 1;
         state.position += 1;
+    }
+
+    /// Takes the next run back that recording has begun: another call begins it.
+    pub fn rest_begun(&self) {
+        self.state().begun = false;
     }
 
     /// Counts the time since the last run was recorded, before the hands rest.

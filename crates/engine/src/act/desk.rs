@@ -18,7 +18,6 @@ use tokio::{
 
 /// Holds every group from claim to settlement.
 pub struct Desk {
-    hands: usize,
     flush_runs: u64,
     flush_after: Duration,
     /// So many finished runs of one group are worth a look by the settling loop.
@@ -40,12 +39,10 @@ impl Desk {
     /// An empty desk for this many hands.
     pub fn new(hands: usize, flush_runs: u64, flush_after: Duration) -> Self {
         let (queue, taken) = async_channel::unbounded();
-        let hands = hands.max(1);
         Self {
-            hands,
             flush_runs,
             flush_after,
-            ripe_at: flush_runs.div_ceil(hands as u64),
+            ripe_at: flush_runs.div_ceil(hands.max(1) as u64),
             queue,
             taken,
             held: Mutex::default(),
@@ -58,11 +55,6 @@ impl Desk {
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<Fence, Arc<Acting>>> {
         self.held.lock().expect("nothing panics while it holds the lock")
-    }
-
-    /// For how many hands it is.
-    pub fn hands(&self) -> usize {
-        self.hands
     }
 
     /// Lays groups down for the hands.
@@ -98,6 +90,11 @@ impl Desk {
             }
             Next::Superseded => {}
         }
+    }
+
+    /// Says that hands may be able to take more groups than before.
+    pub fn room_changed(&self) {
+        self.free.notify_one();
     }
 
     /// Whether so many finished runs of one group are worth telling. Not each one beyond is.

@@ -11,7 +11,7 @@ mod watch;
 
 pub use acting::{Acting, Experience, Held, Next, Outcome};
 pub use desk::Desk;
-pub use one::{Acted, Workbench};
+pub use one::{Acted, Workbench, Yield};
 pub use threads::Threads;
 
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Carries out what lies on the desk.
 #[async_trait]
 pub trait Hands: Send + Sync {
-    /// How many runs are carried out at the same time.
+    /// How many groups are acted on at the same time. It may change: leases are claimed for as many.
     fn count(&self) -> usize;
 
     /// Takes groups from the desk and acts on them. Returns when the desk is closed and nothing on it
@@ -37,6 +37,9 @@ pub enum HandsError {
     /// The system gives no more threads.
     #[error("cannot start a thread: {0}; use fewer (--threads), or raise the system's limit")]
     NoThread(std::io::Error),
+    /// What they deliver to cannot be used, or what they deliver cannot be read.
+    #[error("{0}")]
+    Sink(String),
 }
 
 #[cfg(test)]

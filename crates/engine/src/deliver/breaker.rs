@@ -1,0 +1,76 @@
+//! Waiting for a sink that is not there.
+
+use std::time::Duration;
+use tidegate_pacer::Time;
+
+/// The first pause after the sink was not there, and the longest.
+const FIRST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(30);
+/// A sink that was not there for so long may not come back: somebody should know.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// Makes everybody wait, longer each time, while a sink is not there. No item is at fault.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Breaker {
+    open: Option<Open>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since: Time,
+    pause: Duration,
+    until: Time,
+}
+
+impl Breaker {
+    /// When to send; in the past if at once.
+    pub fn until(&self) -> Time {
+        self.open.map_or(Time::ZERO, |open| open.until)
+    }
+
+    /// The sink answered.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// The sink was not there, for a request sent at `sent`. Returns whether there is hope.
+    pub fn trip(&mut self, sent: Time, now: Time) -> bool {
+        match &mut self.open {
+            None => self.open = Some(Open { since: now, pause: FIRST, until: now + FIRST }),
+            // Those that were sent together fail together: that is one failure.
+            Some(open) if sent < open.until => {}
+            Some(open) => {
+                open.pause = (open.pause * 2).min(LONGEST);
+                open.until = now + open.pause;
+            }
+        }
+        self.open.is_none_or(|open| now.saturating_sub(open.since) < PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_one_moment_are_one() {
+        let mut breaker = Breaker::default();
+        let now = Duration::from_secs(9);
+        (0..50).for_each(|_| assert!(breaker.trip(now, now)));
+        assert_eq!(breaker.until(), now + FIRST);
+        assert!(breaker.trip(breaker.until(), breaker.until()));
+        assert_eq!(breaker.until(), now + FIRST + 2 * FIRST);
+        breaker.close();
+        assert_eq!(breaker.until(), Time::ZERO);
+    }
+
+    #[test]
+    fn hope_ends() {
+        let (mut breaker, mut now, mut tries) = (Breaker::default(), Time::ZERO, 0);
+        while breaker.trip(now, now) {
+            now = breaker.until();
+            tries += 1;
+        }
+        assert!(now >= PATIENCE && tries < 60, "{tries}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Hands that deliver to a sink, at the pace that it can bear.
+//!
+//! One task per lease: it takes the next items, waits at the gate, sends them, and records one
+//! verdict each. What is sent again, and when, is decided in `send.rs`; the sink only sends.
+
+mod breaker;
+mod clock;
+mod send;
+mod task;
+
+use crate::act::{Desk, Hands, HandsError};
+use async_trait::async_trait;
+use breaker::Breaker;
+pub use clock::WallClock;
+use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+use tidegate_core::{Sink, sink::SinkCapabilities};
+use tidegate_pacer::{Gate, Size};
+use tokio::task::JoinSet;
+
+/// Most groups that are leased at the same time: bounds the memory, whatever the pacer allows.
+const MOST_GROUPS: u32 = 1_024;
+
+/// What is to be delivered: the items of a batch, by index.
+pub trait Items: Send + Sync {
+    /// Item `index`, or why it cannot be delivered.
+    fn read(&self, indexes: &[u64]) -> Result<Vec<Readable>, String>;
+}
+
+/// An item with its payload, or why it has none.
+pub struct Readable {
+    /// The same for every attempt.
+    pub id: String,
+    /// One JSON object; otherwise the item is dead for this reason.
+    pub payload: Result<String, String>,
+}
+
+/// Delivers the items of batches to a sink.
+pub struct Deliverer {
+    route: Arc<Route>,
+}
+
+/// All that a task needs to send.
+pub(crate) struct Route {
+    sink: Arc<dyn Sink>,
+    items: Arc<dyn Items>,
+    capabilities: SinkCapabilities,
+    gate: Gate,
+    clock: WallClock,
+    size: Mutex<Size>,
+    breaker: Mutex<Breaker>,
+    meter: Arc<Meter>,
+}
+
+/// What was sent so far, for people.
+#[derive(Debug, Default)]
+pub struct Meter {
+    requests: AtomicU64,
+    throttled: AtomicU64,
+    unavailable: AtomicU64,
+    timed_out: AtomicU64,
+}
+
+/// What a [`Meter`] says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Sent {
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Those that the sink throttled.
+    pub throttled: u64,
+    /// Those that found no sink.
+    pub unavailable: u64,
+    /// Those without an answer in time.
+    pub timed_out: u64,
+}
+
+impl Meter {
+    /// What was sent so far.
+    pub fn sent(&self) -> Sent {
+        Sent {
+            requests: self.requests.load(Relaxed),
+            throttled: self.throttled.load(Relaxed),
+            unavailable: self.unavailable.load(Relaxed),
+            timed_out: self.timed_out.load(Relaxed),
+        }
+    }
+}
+
+impl Deliverer {
+    /// Delivers `items` to `sink`, at most `group` of them in one request, as the gate allows.
+    pub fn new(
+        sink: Arc<dyn Sink>,
+        items: Arc<dyn Items>,
+        group: usize,
+        gate: Gate,
+        clock: WallClock,
+    ) -> Self {
+        let capabilities = sink.capabilities();
+        let size = Size::new(group.min(capabilities.max_group));
+        let route = Route {
+            capabilities,
+            sink,
+            items,
+            gate,
+            clock,
+            size: Mutex::new(size),
+            breaker: Mutex::default(),
+            meter: Arc::default(),
+        };
+        Self { route: Arc::new(route) }
+    }
+
+    /// What was sent so far.
+    pub fn meter(&self) -> Arc<Meter> {
+        self.route.meter.clone()
+    }
+}
+
+#[async_trait]
+impl Hands for Deliverer {
+    fn count(&self) -> usize {
+        let limit = self.route.gate.limit(self.route.clock.time());
+        limit.clamp(1, MOST_GROUPS) as usize
+    }
+
+    async fn work(&self, desk: Arc<Desk>) -> Result<(), HandsError> {
+        let mut tasks: JoinSet<Result<(), HandsError>> = JoinSet::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => match ended {
+                    Ok(ended) => ended?,
+                    Err(panic) => return Err(HandsError::Sink(format!("a task ended: {panic}"))),
+                },
+                acting = desk.next() => match acting {
+                    Some(acting) => {
+                        tasks.spawn(task::deliver(self.route.clone(), desk.clone(), acting));
+                    }
+                    None => break,
+                },
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.map_err(|panic| HandsError::Sink(format!("a task ended: {panic}")))??;
+        }
+        Ok(())
+    }
+}
+
+impl Route {
+    fn size(&self) -> MutexGuard<'_, Size> {
+        self.size.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().expect("nothing panics while it holds the lock")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! One group, until each of its items has a verdict.
+
+use super::{Readable, Route};
+use crate::act::HandsError;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
+use tidegate_pacer::{self as pacer, Clock, Permit};
+
+/// So many time-outs of one item are its own failure.
+const TIME_OUTS: u32 = 3;
+
+/// Sends items until each has a verdict, in their order.
+pub(super) async fn send(route: &Route, items: &[Readable]) -> Result<Vec<Verdict>, HandsError> {
+    let mut verdicts: Vec<Option<Verdict>> = items.iter().map(unreadable).collect();
+    let mut pending: Vec<Part> = parts(&verdicts);
+    while let Some(part) = pending.pop() {
+        let group: Vec<Item<'_>> = part.items.iter().filter_map(|&at| item(&items[at])).collect();
+        let sent = attempt(route, &group).await?;
+        pending.extend(judge(route, part, sent, &mut verdicts)?);
+    }
+    let missing = || Verdict::Retry("no verdict".to_owned());
+    Ok(verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect())
+}
+
+/// Items that are sent together.
+struct Part {
+    /// By their place in the group.
+    items: Vec<usize>,
+    time_outs: u32,
+}
+
+fn unreadable(item: &Readable) -> Option<Verdict> {
+    item.payload.as_ref().err().map(|reason| Verdict::Dead(reason.clone()))
+}
+
+fn item(readable: &Readable) -> Option<Item<'_>> {
+    let payload = readable.payload.as_ref().ok()?;
+    Some(Item { id: &readable.id, payload })
+}
+
+fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
+    let open = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_none());
+    let items: Vec<usize> = open.map(|(at, _)| at).collect();
+    if items.is_empty() { Vec::new() } else { vec![Part { items, time_outs: 0 }] }
+}
+
+/// One attempt: waits at the gate and for the sink, sends, and tells the pacer how it went.
+async fn attempt(route: &Route, group: &[Item<'_>]) -> Result<Outcome, HandsError> {
+    let until = route.breaker().until();
+    route.clock.sleep_until(until).await;
+    let permit = route.gate.start(&route.clock).await.map_err(|too_long| {
+        HandsError::Sink(format!("{too_long}: run the same command later to go on"))
+    })?;
+    let sent = route.clock.time();
+    let delivery = Delivery { connection: permit.connection(), items: group };
+    route.meter.requests.fetch_add(1, Relaxed);
+    let answer = route.sink.deliver(delivery).await;
+    let now = route.clock.time();
+    if let Outcome::Unavailable(reason) = &answer.outcome {
+        route.meter.unavailable.fetch_add(1, Relaxed);
+        if !route.breaker().trip(sent, now) {
+            return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));
+        }
+    } else {
+        route.breaker().close();
+    }
+    teach(permit, &answer, now);
+    Ok(answer.outcome)
+}
+
+/// Tells the pacer what the answer means for the pace.
+fn teach(permit: Permit, answer: &Answer, now: Duration) {
+    let outcome = match &answer.outcome {
+        Outcome::Answered(_) => pacer::Outcome::Succeeded,
+        Outcome::Throttled { retry_after, .. } => {
+            pacer::Outcome::Throttled { retry_after: *retry_after }
+        }
+        Outcome::TimedOut => pacer::Outcome::TimedOut,
+        Outcome::Refused(_)
+        | Outcome::TooLarge(_)
+        | Outcome::Unavailable(_)
+        | Outcome::Broken(_) => pacer::Outcome::Failed,
+    };
+    let remaining = answer.hint.remaining;
+    let hint = pacer::Hint {
+        parallelism: answer.hint.parallelism,
+        remaining: remaining.map(|(requests, reset)| pacer::Remaining { requests, reset }),
+    };
+    permit.end(outcome, hint, now);
+}
+
+/// What follows from an answer: verdicts, or what to send again.
+fn judge(
+    route: &Route,
+    mut part: Part,
+    outcome: Outcome,
+    verdicts: &mut [Option<Verdict>],
+) -> Result<Vec<Part>, HandsError> {
+    let count = part.items.len();
+    match outcome {
+        Outcome::Answered(answers) if answers.len() == count => {
+            route.size().succeeded(count);
+            part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
+            Ok(Vec::new())
+        }
+        Outcome::Answered(answers) => Err(HandsError::Sink(format!(
+            "the sink gave {} answers for {count} items",
+            answers.len()
+        ))),
+        Outcome::Throttled { .. } => {
+            route.meter.throttled.fetch_add(1, Relaxed);
+            Ok(vec![part])
+        }
+        Outcome::Unavailable(_) => Ok(vec![part]),
+        Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
+        Outcome::TooLarge(reason) | Outcome::Refused(reason) if count == 1 => {
+            verdicts[part.items[0]] = Some(Verdict::Dead(reason));
+            Ok(Vec::new())
+        }
+        Outcome::TooLarge(_) => {
+            route.size().failed(count);
+            Ok(part.halves())
+        }
+        Outcome::Refused(_) => Ok(part.halves()),
+        Outcome::TimedOut => {
+            route.meter.timed_out.fetch_add(1, Relaxed);
+            route.size().failed(count);
+            part.time_outs += 1;
+            if count > 1 {
+                return Ok(part.halves());
+            }
+            if part.time_outs < TIME_OUTS {
+                return Ok(vec![part]);
+            }
+            verdicts[part.items[0]] = Some(Verdict::Retry("no answer in time".to_owned()));
+            Ok(Vec::new())
+        }
+    }
+}
+
+impl Part {
+    /// The second half first: parts are taken from the end.
+    fn halves(mut self) -> Vec<Part> {
+        let second = self.items.split_off(self.items.len() / 2);
+        let part = |items| Part { items, time_outs: self.time_outs };
+        vec![part(second), part(self.items)]
+    }
+}

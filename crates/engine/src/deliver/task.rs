@@ -1,0 +1,63 @@
+//! One lease: its items in order, group by group.
+
+use super::{Readable, Route, send::send};
+use crate::act::{Acted, Acting, Desk, HandsError, Next, Yield};
+use std::sync::Arc;
+use tidegate_core::{RetryItem, RunError, run::Emitted, sink::Verdict};
+use tokio::time::Instant;
+
+/// Most bytes of payload in one request, unless a single item has more: bounds the memory.
+const MAX_GROUP_BYTES: usize = 1 << 20;
+
+/// Delivers all items of a lease.
+pub(super) async fn deliver(
+    route: Arc<Route>,
+    desk: Arc<Desk>,
+    acting: Arc<Acting>,
+) -> Result<(), HandsError> {
+    while let Some((_, turn)) = acting.begin(Instant::now()) {
+        let most = route.size().get();
+        let items = acting.upcoming(most);
+        let readable = read(&route, &items)?;
+        let verdicts = send(&route, &readable).await?;
+        if record(&desk, &acting, turn, verdicts) == Next::Wait {
+            let full = acting.clone();
+            // A failure to wait would be a bug in the runtime; the next turn sees that it is full.
+            let _ = tokio::task::spawn_blocking(move || full.wait_until_collected()).await;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the items of one request: as many as fit.
+fn read(route: &Route, items: &[RetryItem]) -> Result<Vec<Readable>, HandsError> {
+    let indexes: Vec<u64> = items.iter().map(|item| item.index).collect();
+    let mut readable = route.items.read(&indexes).map_err(HandsError::Sink)?;
+    let mut bytes = 0;
+    let fit = readable.iter().take_while(|item| {
+        bytes += item.payload.as_ref().map_or(0, String::len);
+        bytes <= MAX_GROUP_BYTES
+    });
+    let fit = fit.count().max(1);
+    readable.truncate(fit);
+    Ok(readable)
+}
+
+/// Records one verdict after the other, and leaves the group so that the next one can begin.
+fn record(desk: &Desk, acting: &Acting, turn: u32, verdicts: Vec<Verdict>) -> Next {
+    let emitted = Emitted::default();
+    let mut next = Next::End;
+    let now = Instant::now();
+    for verdict in verdicts {
+        let acted: Acted<'_> = match verdict {
+            Verdict::Done => Ok(Yield { result: b"null", emitted: &emitted }),
+            Verdict::Retry(reason) => Err(RunError::new(reason)),
+            Verdict::Dead(reason) => Err(RunError::permanent(reason)),
+        };
+        next = acting.record(turn, acted, now);
+    }
+    acting.rest_begun();
+    desk.recorded(next);
+    desk.room_changed();
+    next
+}
