@@ -1,5 +1,8 @@
 //! What can be typed.
 
+pub mod drill;
+pub mod pace;
+
 use crate::{
     bench::BenchArgs,
     config::MAX_THREADS,
@@ -134,12 +137,20 @@ pub enum Command {
         #[command(subcommand)]
         command: WorkloadCommand,
     },
+    /// See how fast loads may go, and why; try the pacer on a simulated service
+    #[command(after_help = pace::EXAMPLES)]
+    Pace(pace::PaceArgs),
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),
     /// Measure the speed of a store
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
+    /// Try things out: a service that throttles
+    Drill {
+        #[command(subcommand)]
+        command: drill::DrillCommand,
+    },
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

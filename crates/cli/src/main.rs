@@ -46,6 +46,8 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Worker(args) => commands::worker::run(app, args).await,
         Command::Batch { command } => commands::batch::run(app, command).await,
         Command::Workload { command } => commands::workload::run(app, command),
+        Command::Pace(args) => commands::pace::run(app, args).await,
+        Command::Drill { command } => commands::drill::run(app, command).await,
         Command::Migrate(args) => commands::migrate::run(app, args).await,
         Command::Bench(args) => {
             bench::run(args, app.address.url(), app.json).await.map(|()| Exit::Done)

@@ -55,6 +55,13 @@ impl Bucket {
         }
     }
 
+    /// A declared rate is shared with others; a learned one was learned with them at work.
+    pub fn share(&mut self, factor: f64) {
+        if self.learned.is_none() {
+            self.per_second *= factor;
+        }
+    }
+
     pub fn per_second(&self) -> f64 {
         self.per_second
     }

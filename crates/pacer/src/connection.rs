@@ -21,6 +21,8 @@ pub(crate) struct Connection {
     options: Arc<Options>,
     classes: BTreeMap<usize, Controller>,
     in_flight: u32,
+    /// So many processes share what the service allows.
+    among: u32,
     /// Nothing is sent before this: a Retry-After.
     blocked_until: Time,
     /// What the service last asked for.
@@ -67,6 +69,7 @@ impl Connection {
             name,
             classes: BTreeMap::new(),
             in_flight: 0,
+            among: 1,
             blocked_until: Time::ZERO,
             hint: None,
             quota: None,
@@ -117,7 +120,10 @@ impl Connection {
     /// The lowest ceiling that all classes share.
     fn ceiling(&self) -> (u32, Binding) {
         let ceilings = [(self.hint, Binding::Hint), (self.concurrent, Binding::Concurrent)];
-        let known = ceilings.into_iter().filter_map(|(at, binding)| Some((at?, binding)));
+        let known = ceilings.into_iter().filter_map(|(at, binding)| {
+            let part = (at? / self.among).max(self.options.min_parallelism);
+            Some((part, binding))
+        });
         known.min_by_key(|(at, _)| *at).unwrap_or((u32::MAX, Binding::Max))
     }
 
@@ -210,6 +216,17 @@ impl Connection {
     pub fn abandon(&mut self, class: usize, started: Started, now: Time) {
         self.in_flight -= 1;
         self.class(class, now).ended(started, false, now);
+    }
+
+    /// Takes one of so many equal parts of what was declared or hinted. What is learned is learned with
+    /// the others at work.
+    pub fn share(&mut self, among: u32) {
+        let (before, after) = (f64::from(self.among), f64::from(among.max(1)));
+        self.among = among.max(1);
+        self.accounts.iter_mut().for_each(|account| account.limit *= before / after);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.share(before / after);
+        }
     }
 
     /// Takes in what the service says. What is in flight is not yet part of what it says is left.

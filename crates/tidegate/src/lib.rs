@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod load;
 mod open;
 mod spec;
 
@@ -30,6 +31,8 @@ pub use tidegate_core::*;
 pub use tidegate_engine::{
     Limit, PhaseReport, Report, Stop, Until, Worker, WorkerError, WorkerOptions,
 };
+pub use tidegate_pacer as pacer;
+pub use tidegate_records as records;
 pub use tidegate_workloads as workloads;
 
 /// A name for a worker that no other process has.

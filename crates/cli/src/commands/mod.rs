@@ -2,8 +2,10 @@
 
 pub mod batch;
 pub mod completions;
+pub mod drill;
 mod finish;
 pub mod migrate;
+pub mod pace;
 pub mod run;
 mod spec;
 pub mod submit;

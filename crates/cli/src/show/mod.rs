@@ -2,6 +2,7 @@
 
 pub mod failures;
 pub mod number;
+pub mod pace;
 pub mod plot;
 pub mod progress;
 pub mod status;

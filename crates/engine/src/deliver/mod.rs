@@ -16,7 +16,7 @@ use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering::Relaxed},
 };
-use tidegate_core::{Sink, sink::SinkCapabilities};
+use tidegate_core::Sink;
 use tidegate_pacer::{Gate, Size};
 use tokio::task::JoinSet;
 
@@ -46,7 +46,6 @@ pub struct Deliverer {
 pub(crate) struct Route {
     sink: Arc<dyn Sink>,
     items: Arc<dyn Items>,
-    capabilities: SinkCapabilities,
     gate: Gate,
     clock: WallClock,
     size: Mutex<Size>,
@@ -97,10 +96,9 @@ impl Deliverer {
         gate: Gate,
         clock: WallClock,
     ) -> Self {
-        let capabilities = sink.capabilities();
-        let size = Size::new(group.min(capabilities.max_group));
+        let most = sink.capabilities().max_group;
+        let size = Size::new(group.min(most));
         let route = Route {
-            capabilities,
             sink,
             items,
             gate,

@@ -1,1 +1,253 @@
+use super::*;
+use crate::{Stop, Until, Worker, WorkerOptions, phases::Phases};
+use std::{collections::BTreeMap, time::Duration};
+use tidegate_core::{
+    BatchState, Inspect, Keep, Memory, RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId,
+    Workload, Workloads,
+    inspect::{BatchQuery, ExceptionQuery},
+    sink::{Answer, Delivery, Hint, Outcome, SinkError, Verdict},
+    submit::NewBatch,
+};
+use tidegate_pacer::{Options, Pacer};
+use tokio::time::{Instant, sleep};
 
+/// A sink that answers as it is told, and remembers what it took.
+#[derive(Default)]
+struct Fake {
+    taken: Mutex<BTreeMap<String, u32>>,
+    groups: Mutex<Vec<usize>>,
+    bad: Vec<u64>,
+    per_item: bool,
+    /// The first answers are these.
+    first: Mutex<Vec<Outcome>>,
+    max: Option<usize>,
+}
+
+impl Fake {
+    fn index(id: &str) -> u64 {
+        id.rsplit('-').next().unwrap().parse().unwrap()
+    }
+
+    fn outcome(&self, delivery: &Delivery<'_>) -> Outcome {
+        if let Some(first) = self.first.lock().unwrap().pop() {
+            return first;
+        }
+        if self.max.is_some_and(|max| delivery.items.len() > max) {
+            return Outcome::TooLarge("too many".to_owned());
+        }
+        let bad = |id: &str| self.bad.contains(&Self::index(id));
+        if !self.per_item && delivery.items.iter().any(|item| bad(item.id)) {
+            return Outcome::Refused("one is bad".to_owned());
+        }
+        let verdict = |item: &tidegate_core::sink::Item<'_>| {
+            if bad(item.id) {
+                return Verdict::Dead("it is bad".to_owned());
+            }
+            *self.taken.lock().unwrap().entry(item.id.to_owned()).or_default() += 1;
+            Verdict::Done
+        };
+        Outcome::Answered(delivery.items.iter().map(verdict).collect())
+    }
+}
+
+#[async_trait]
+impl Sink for Fake {
+    fn capabilities(&self) -> tidegate_core::sink::SinkCapabilities {
+        tidegate_core::sink::SinkCapabilities {
+            name: "fake",
+            connections: vec!["main".to_owned()],
+            operation: "post".to_owned(),
+            max_group: 100,
+            budgets: Vec::new(),
+        }
+    }
+
+    async fn check(&self) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
+        sleep(Duration::from_millis(100)).await;
+        self.groups.lock().unwrap().push(delivery.items.len());
+        Answer { outcome: self.outcome(&delivery), hint: Hint::default() }
+    }
+}
+
+struct Numbers;
+
+impl Items for Numbers {
+    fn read(&self, indexes: &[u64]) -> Result<Vec<Readable>, String> {
+        let item = |index: &u64| Readable {
+            id: format!("n-{index}"),
+            payload: match index {
+                666 => Err("line 667: it is no JSON".to_owned()),
+                _ => Ok(format!("{{\"n\":{index}}}")),
+            },
+        };
+        Ok(indexes.iter().map(item).collect())
+    }
+}
+
+/// Only its name counts.
+struct Named;
+
+impl Workload for Named {
+    type Prepared = ();
+    type Output = ();
+
+    fn name(&self) -> &str {
+        "load"
+    }
+
+    fn prepare(&self, _: &Snapshot) -> Result<(), tidegate_core::InvalidSnapshot> {
+        Ok(())
+    }
+
+    fn run(&self, (): &(), _: &mut Run) -> Result<(), RunError> {
+        unreachable!("a deliverer delivers")
+    }
+}
+
+struct Loaded {
+    sink: Arc<Fake>,
+    store: Memory,
+    deliverer: Arc<Deliverer>,
+    ended: Result<(), String>,
+}
+
+impl Loaded {
+    async fn dead(&self) -> Vec<(u64, String)> {
+        let query =
+            ExceptionQuery { batch: tidegate_core::BatchId(1), state: None, from: 0, limit: 99 };
+        let dead = self.store.exceptions(query).await.unwrap();
+        dead.into_iter().map(|exception| (exception.index, exception.reason)).collect()
+    }
+
+    async fn state(&self) -> BatchState {
+        self.store.batches(BatchQuery::newest(1)).await.unwrap()[0].state
+    }
+
+    fn taken(&self) -> usize {
+        self.sink.taken.lock().unwrap().len()
+    }
+
+    fn duplicates(&self) -> u32 {
+        self.sink.taken.lock().unwrap().values().map(|times| times - 1).sum()
+    }
+}
+
+async fn load(sink: Fake, runs: u64, group: usize, stop: Stop) -> Loaded {
+    let origin = Instant::now();
+    let store = Memory::new(move || origin.elapsed());
+    let batch = NewBatch {
+        workload: "load".to_owned(),
+        snapshot: Snapshot::from_canonical("{}".to_owned()),
+        seed: 0,
+        runs,
+        keep: Keep::None,
+        retry: RetryPolicy::default(),
+        timeout: None,
+    };
+    store.submit(batch).await.unwrap();
+    let pacer = Pacer::new(Options::default(), ["main".to_owned()]).unwrap();
+    let (sink, gate) = (Arc::new(sink), pacer.gate("post"));
+    let items = Arc::new(Numbers);
+    let deliverer = Deliverer::new(sink.clone(), items, group, gate, WallClock::start());
+    let deliverer = Arc::new(deliverer);
+    let options = WorkerOptions {
+        until: Until::Idle,
+        grain: group as u64,
+        flush_after: Duration::from_millis(10),
+        ..WorkerOptions::new(WorkerId("one".to_owned()))
+    };
+    let worker = Worker::with_hands(
+        Arc::new(store.clone()),
+        Workloads::new().with(Named),
+        options,
+        deliverer.clone(),
+        Arc::new(Phases::default()),
+    );
+    let ended = worker.run(stop).await.map(drop).map_err(|error| error.to_string());
+    Loaded { sink, store, deliverer, ended }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_item_is_delivered_once_in_groups() {
+    let loaded = load(Fake::default(), 2_005, 10, Stop::new()).await;
+    assert_eq!(loaded.ended, Ok(()));
+    assert_eq!((loaded.taken(), loaded.duplicates()), (2_004, 0));
+    assert_eq!(loaded.dead().await, [(666, "line 667: it is no JSON".to_owned())]);
+    assert_eq!(loaded.state().await, BatchState::CompletedWithFailures);
+    let groups = loaded.sink.groups.lock().unwrap();
+    let full = groups.iter().filter(|size| **size >= 9).count();
+    assert!(full >= groups.len() - 25, "{full} of {}", groups.len());
+    assert_eq!(loaded.deliverer.meter().sent().requests as usize, groups.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_item_is_found_and_set_aside_alone() {
+    for per_item in [true, false] {
+        let bad = vec![3, 4, 77];
+        let sink = Fake { bad: bad.clone(), per_item, ..Fake::default() };
+        let loaded = load(sink, 200, 50, Stop::new()).await;
+        let dead: Vec<u64> = loaded.dead().await.into_iter().map(|(index, _)| index).collect();
+        assert_eq!(dead, bad);
+        assert_eq!((loaded.taken(), loaded.duplicates()), (197, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttles_and_absence_use_up_no_attempt() {
+    let first = vec![
+        Outcome::Throttled { retry_after: Some(Duration::from_secs(60)), reason: String::new() },
+        Outcome::Unavailable("gone".to_owned()),
+        Outcome::Throttled { retry_after: None, reason: String::new() },
+    ];
+    let sink = Fake { first: Mutex::new(vec![first; 4].concat()), ..Fake::default() };
+    let loaded = load(sink, 100, 10, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.dead().await.len()), (100, 0));
+    let sent = loaded.deliverer.meter().sent();
+    assert_eq!((sent.throttled, sent.unavailable), (8, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_that_are_too_large_get_smaller() {
+    let loaded = load(Fake { max: Some(12), ..Fake::default() }, 500, 100, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.duplicates()), (500, 0));
+    let groups = loaded.sink.groups.lock().unwrap();
+    let refused = groups.iter().filter(|size| **size > 12).count();
+    assert!(refused < 30, "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_outs_are_sent_again_under_the_same_id() {
+    let sink = Fake { first: Mutex::new(vec![Outcome::TimedOut; 3]), ..Fake::default() };
+    let loaded = load(sink, 40, 10, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.dead().await.len()), (40, 0));
+    assert_eq!(loaded.deliverer.meter().sent().timed_out, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_sink_ends_the_load_and_nothing_is_dead() {
+    let broken = Outcome::Broken("the token is refused".to_owned());
+    let sink = Fake { first: Mutex::new(vec![broken]), ..Fake::default() };
+    let loaded = load(sink, 100, 10, Stop::new()).await;
+    assert_eq!(loaded.ended, Err("the token is refused".to_owned()));
+    assert_eq!(loaded.dead().await, []);
+    assert_eq!(loaded.state().await, BatchState::Running, "to be taken up again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_finishes_what_is_in_flight() {
+    let stop = Stop::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_millis(450)).await;
+        stopping.stop();
+    });
+    let loaded = load(Fake::default(), 100_000, 10, stop).await;
+    let progress = loaded.store.batches(BatchQuery::newest(1)).await.unwrap()[0].progress;
+    assert_eq!(progress.completed as usize, loaded.taken());
+    assert!(progress.completed > 0);
+    assert_eq!(loaded.duplicates(), 0);
+}

@@ -123,6 +123,14 @@ impl Gate {
         connections.map(of).collect()
     }
 
+    /// Takes one of so many equal parts of what each connection is known to allow: other processes
+    /// take the rest.
+    pub fn share(&self, among: u32) {
+        let connections = 0..self.pacer.0.connections.len();
+        connections.for_each(|index| self.pacer.connection(index).share(among));
+        self.pacer.room_changed();
+    }
+
     /// Learns all again.
     pub fn reset(&self, connection: usize, now: Time) {
         self.pacer.connection(connection).reset(self.index, now);

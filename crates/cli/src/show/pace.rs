@@ -1,0 +1,97 @@
+//! The pace of a load: where each connection stands, and what was decided.
+
+use super::{number, table::table};
+use crate::out;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tidegate::{
+    load::Pace,
+    pace::NotedPace,
+    pacer::{Decision, Statistics, Time},
+};
+
+/// More decisions than this are only in the JSON.
+const DECISIONS: usize = 20;
+
+/// All of it, for programs.
+pub fn json(noted: &NotedPace, pace: Option<&Pace>) -> Value {
+    json!({
+        "batch": noted.note.batch,
+        "sink": noted.note.sink,
+        "worker": noted.note.worker.0,
+        "age_seconds": noted.age.as_secs_f64(),
+        "pace": pace,
+    })
+}
+
+/// The essence, for people.
+pub fn text(noted: &NotedPace, pace: Option<&Pace>) -> String {
+    let note = &noted.note;
+    let title = out::strong(&format!("load {} to {}", note.batch, note.sink));
+    let Some(pace) = pace else {
+        return format!("{title}\n  written by another version\n");
+    };
+    let state = if pace.running { "running" } else { "ended" };
+    let sent = &pace.sent;
+    let mut text = format!(
+        "{title}\n  {state}, as of {} ago: {} requests, {} throttled ({}), {} without answer\n\n{}",
+        number::span(noted.age),
+        number::count(sent.requests),
+        number::count(sent.throttled),
+        number::percent(sent.throttled, sent.requests),
+        number::count(sent.timed_out + sent.unavailable),
+        connections(&pace.statistics),
+    );
+    for statistics in &pace.statistics {
+        text += &decisions(statistics);
+    }
+    text
+}
+
+fn connections(statistics: &[Statistics]) -> String {
+    let headings = [
+        "connection",
+        "operation",
+        "bound by",
+        "in flight",
+        "limit",
+        "max",
+        "ceiling",
+        "rate",
+        "round trip",
+        "throttles",
+    ];
+    let rows = statistics.iter().map(|of| {
+        [
+            of.connection_name.clone(),
+            of.class.clone(),
+            of.binding.to_string(),
+            of.in_flight.to_string(),
+            of.limit.to_string(),
+            of.max_parallelism.to_string(),
+            of.ceiling.map_or("–".to_owned(), |ceiling| ceiling.to_string()),
+            of.rate.map_or("–".to_owned(), number::rate),
+            number::span(of.round_trip),
+            number::count(of.total_throttle_events),
+        ]
+    });
+    table(headings, 3, rows.collect())
+}
+
+fn decisions(statistics: &Statistics) -> String {
+    let all = &statistics.decisions;
+    let Some(first) = all.first() else { return String::new() };
+    let shown = &all[all.len().saturating_sub(DECISIONS)..];
+    let mut text =
+        format!("\n{}\n", out::strong(&format!("{} decided", statistics.connection_name)));
+    if shown.len() < all.len() {
+        text += &format!("  … {} earlier ones with --json\n", all.len() - shown.len());
+    }
+    shown.iter().for_each(|decision| text += &line(decision, first.at));
+    text
+}
+
+fn line(decision: &Decision, origin: Time) -> String {
+    let at: Duration = decision.at.saturating_sub(origin);
+    format!("  {}\n", Decision { at, ..decision.clone() })
+}

@@ -1,0 +1,59 @@
+//! What makes two loads the same.
+
+use serde_json::json;
+use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
+use tidegate_records::Records;
+
+/// Names a load by its records, where they go and what is asked for there.
+#[derive(Clone, Debug)]
+pub(super) struct Identity {
+    /// The batch's workload: nobody but a process with the same file and sink can carry it out.
+    pub workload: String,
+    /// For people.
+    pub snapshot: Snapshot,
+    /// The records' own part of it: ids of records go by it, wherever they are sent.
+    pub content: String,
+}
+
+impl Identity {
+    pub fn new(records: &Records, to: &str, operation: &str) -> Self {
+        let content = records.hash().to_hex();
+        let whole = [content.as_str(), to, operation].join("\n");
+        let load = blake3::hash(whole.as_bytes()).to_hex();
+        let snapshot = Snapshot::freeze(&json!({
+            "file": records.name(),
+            "format": records.format().name(),
+            "content": content.as_str(),
+            "to": to,
+            "operation": operation,
+        }));
+        Self {
+            workload: format!("load:{}", &load[..16]),
+            snapshot,
+            content: content[..16].to_owned(),
+        }
+    }
+
+    /// The id of a record: the same in every attempt and every load of the same content.
+    pub fn record(&self, index: u64) -> String {
+        format!("{}-{index}", self.content)
+    }
+}
+
+/// A load is carried out by a deliverer; as a workload it has a name and nothing else.
+impl Workload for Identity {
+    type Prepared = ();
+    type Output = ();
+
+    fn name(&self) -> &str {
+        &self.workload
+    }
+
+    fn prepare(&self, _: &Snapshot) -> Result<(), InvalidSnapshot> {
+        Ok(())
+    }
+
+    fn run(&self, (): &(), _: &mut Run) -> Result<(), RunError> {
+        Err(RunError::new("a record is delivered by `tidegate load`"))
+    }
+}
