@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub mod drill;
+pub mod load;
 pub mod pace;
 
 use crate::{
@@ -137,6 +138,9 @@ pub enum Command {
         #[command(subcommand)]
         command: WorkloadCommand,
     },
+    /// Push a file of records into a service, as fast as it can bear; go on if that was begun before
+    #[command(after_help = load::EXAMPLES)]
+    Load(load::LoadArgs),
     /// See how fast loads may go, and why; try the pacer on a simulated service
     #[command(after_help = pace::EXAMPLES)]
     Pace(pace::PaceArgs),
@@ -189,7 +193,7 @@ pub struct BatchFlags {
 }
 
 /// How to work on batches.
-#[derive(Debug, Flags)]
+#[derive(Debug, Default, Flags)]
 #[command(next_help_heading = "How to work")]
 pub struct WorkFlags {
     /// Runs carried out at the same time [default: one per core]

@@ -7,7 +7,7 @@ use crate::{
 };
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
-use std::{fs, io::ErrorKind, path::Path};
+use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path};
 use tidegate::Keep;
 
 /// Read from the current directory unless another file is named.
@@ -29,9 +29,12 @@ pub struct Config {
     pub flush_after: Option<Span>,
     pub lease: Option<Span>,
     pub grace: Option<Span>,
+    /// By name, each as its kind has it.
+    #[serde(default)]
+    pub sinks: BTreeMap<String, toml::Table>,
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "store",
     "keep",
     "timeout",
@@ -42,6 +45,7 @@ const KEYS: [&str; 10] = [
     "flush_after",
     "lease",
     "grace",
+    "sinks",
 ];
 
 /// Reads the file named, or the one in the current directory if there is one.
@@ -90,11 +94,14 @@ mod tests {
         let config = parse(
             "store = 'memory:'\nkeep = 'sample:5'\ntimeout = 'none'\nmax_attempts = 2\n\
              threads = 3\nrange_length = 1_000\nflush_runs = 7\nflush_after = '10ms'\n\
-             lease = '5s'\ngrace = '1m'",
+             lease = '5s'\ngrace = '1m'\n[sinks.crm]\nkind = 'http'",
         )
         .unwrap();
         let printed = format!("{config:?}");
-        assert!(KEYS.iter().all(|key| printed.contains(&format!("{key}: Some("))), "{printed}");
+        let is_read = |key: &&str| {
+            [": Some(", ": {"].iter().any(|read| printed.contains(&format!("{key}{read}")))
+        };
+        assert!(KEYS.iter().all(|key| is_read(&key)), "{printed}");
     }
 
     #[test]

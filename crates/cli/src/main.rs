@@ -10,6 +10,7 @@ mod out;
 mod panics;
 mod show;
 mod signals;
+mod sinks;
 mod snapshot;
 mod store;
 mod suggest;
@@ -46,6 +47,7 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Worker(args) => commands::worker::run(app, args).await,
         Command::Batch { command } => commands::batch::run(app, command).await,
         Command::Workload { command } => commands::workload::run(app, command),
+        Command::Load(args) => commands::load::run(app, args).await,
         Command::Pace(args) => commands::pace::run(app, args).await,
         Command::Drill { command } => commands::drill::run(app, command).await,
         Command::Migrate(args) => commands::migrate::run(app, args).await,

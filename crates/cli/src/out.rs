@@ -1,6 +1,6 @@
 //! Data goes to stdout, everything else to stderr.
 
-use indicatif::MultiProgress;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
@@ -38,6 +38,16 @@ pub fn width() -> usize {
     let columns =
         console::Term::stdout().size_checked().map_or(PAGE, |(_, columns)| columns.into());
     columns.clamp(40, 160)
+}
+
+/// A bar for bytes that are read; a spinner if nobody knows how many.
+pub fn scanning(bytes: Option<u64>) -> ProgressBar {
+    let (bar, template) = match bytes {
+        Some(bytes) => (ProgressBar::new(bytes), "reading {bar:32.cyan/dim} {percent:>3} %"),
+        None => (ProgressBar::new_spinner(), "reading {spinner} {binary_bytes}"),
+    };
+    let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+    BARS.add(bar.with_style(style.progress_chars("━╸─")))
 }
 
 /// Whether people look at stderr as it is written.

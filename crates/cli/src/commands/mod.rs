@@ -4,6 +4,7 @@ pub mod batch;
 pub mod completions;
 pub mod drill;
 mod finish;
+pub mod load;
 pub mod migrate;
 pub mod pace;
 pub mod run;

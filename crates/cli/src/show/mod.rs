@@ -1,6 +1,7 @@
 //! How things look on a terminal. Everything here makes text; nothing here prints, but for the bar.
 
 pub mod failures;
+pub mod load;
 pub mod number;
 pub mod pace;
 pub mod plot;

@@ -1,0 +1,156 @@
+//! What `load` says at the end.
+
+use super::{TakenUp, per_second};
+use crate::{
+    app::App,
+    exit::Exit,
+    out,
+    show::{number, status},
+    store,
+};
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::Path,
+    time::Duration,
+};
+use tidegate::{
+    BatchState, OpenStore,
+    inspect::BatchStatus,
+    load::{Load, LoadReport, failures},
+};
+
+/// The first dead records are named.
+const NAMED: usize = 5;
+
+/// A load that was worked on, or was done before.
+pub struct Ended<'a> {
+    pub store: &'a OpenStore,
+    pub load: &'a Load,
+    pub taken_up: TakenUp,
+    pub report: Option<LoadReport>,
+    pub time: Duration,
+}
+
+impl Ended<'_> {
+    /// Writes the errors file, and says what came of it all. `signal`: the exit code of the signal that
+    /// stopped it.
+    pub async fn finish(
+        &self,
+        app: &App,
+        errors: Option<&Path>,
+        signal: Option<u8>,
+    ) -> Result<Exit> {
+        let status = store::status(self.store, self.taken_up.status.batch.id).await?;
+        if let Some(path) = errors {
+            self.write_errors(app, &status, path).await?;
+        }
+        if app.json {
+            out::json(&self.json(&status))?;
+        } else {
+            out::data(&self.text(&status))?;
+        }
+        self.say_what_failed(app, &status, errors).await?;
+        match signal {
+            Some(code) if status.state == BatchState::Running => Ok(Exit::Stopped(code)),
+            _ => Ok(Exit::of(status.state)),
+        }
+    }
+
+    /// What this process has settled.
+    fn settled(&self) -> u64 {
+        self.report.as_ref().map_or(0, |report| report.phases.settled_runs)
+    }
+
+    fn json(&self, status: &BatchStatus) -> serde_json::Value {
+        let report = self.report.as_ref();
+        let more = json!({
+            "resumed": self.taken_up.resumed,
+            "seconds": self.time.as_secs_f64(),
+            "records_per_second": per_second(self.settled(), self.time),
+            "sent": report.map(|report| report.sent),
+            "pace": report.map(|report| &report.statistics),
+            "malformed": self.load.records().malformed().count,
+            "store": store::kind(self.store),
+        });
+        status::json(status, more)
+    }
+
+    fn text(&self, status: &BatchStatus) -> String {
+        let progress = &status.progress;
+        let mut text = format!(
+            "load {} {}: {} of {} records delivered, {} dead\n",
+            status.batch.id,
+            match status.state {
+                BatchState::Running => "stopped",
+                state => status::state(state),
+            },
+            number::count(progress.completed),
+            number::count(status.batch.runs),
+            number::count(progress.dead),
+        );
+        if let Some(report) = &self.report {
+            text += &self.how(report);
+        }
+        text
+    }
+
+    fn how(&self, report: &LoadReport) -> String {
+        let sent = &report.sent;
+        let levels = report.statistics.iter().map(|s| s.limit.to_string()).collect::<Vec<_>>();
+        format!(
+            "{} in {} ({}), {} requests, {} throttled ({}), {} without answer; \
+             {} in flight allowed at the end\n",
+            number::count(self.settled()),
+            number::span(self.time),
+            number::rate(per_second(self.settled(), self.time)),
+            number::count(sent.requests),
+            number::count(sent.throttled),
+            number::percent(sent.throttled, sent.requests),
+            number::count(sent.timed_out + sent.unavailable),
+            levels.join(" + "),
+        )
+    }
+
+    async fn write_errors(&self, app: &App, status: &BatchStatus, path: &Path) -> Result<()> {
+        let shown = path.display();
+        let problem = || format!("cannot write `{shown}`");
+        let mut file = BufWriter::new(File::create(path).with_context(problem)?);
+        let write = |failure: tidegate::load::Failure| -> Result<()> {
+            writeln!(file, "{}", failure.text).with_context(problem)
+        };
+        let count = failures(self.load, self.store, status.batch.id, write).await?;
+        file.flush().with_context(problem)?;
+        if count > 0 {
+            app.say(&format!("{} dead records are in {shown}", number::count(count)));
+        }
+        Ok(())
+    }
+
+    async fn say_what_failed(
+        &self,
+        app: &App,
+        status: &BatchStatus,
+        errors: Option<&Path>,
+    ) -> Result<()> {
+        if status.state == BatchState::Running {
+            app.say("the same command goes on from here");
+        }
+        if status.progress.dead == 0 || errors.is_some() {
+            return Ok(());
+        }
+        let query = tidegate::inspect::ExceptionQuery {
+            batch: status.batch.id,
+            state: Some(tidegate::ExceptionState::Dead),
+            from: 0,
+            limit: NAMED,
+        };
+        for dead in self.store.exceptions(query).await? {
+            app.say(&format!("  record {}: {}", number::count(dead.index + 1), dead.reason));
+        }
+        app.say("the same command with --errors FILE writes all of them, to be loaded again");
+        Ok(())
+    }
+}

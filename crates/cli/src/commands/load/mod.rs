@@ -1,0 +1,207 @@
+//! `tidegate load`: a file of records into a service that throttles.
+
+mod finish;
+
+use super::work;
+use crate::{
+    app::App,
+    args::{WorkFlags, load::LoadArgs},
+    exit::Exit,
+    out,
+    show::{load::Follower, number},
+    signals::Signals,
+    sinks::{self, OpenSink},
+    store,
+};
+use anyhow::{Context, Result, bail};
+use finish::Ended;
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
+use tidegate::{
+    BatchId, BatchState, OpenStore,
+    inspect::{BatchQuery, BatchStatus},
+    limits::MAX_LISTED,
+    load::{Load, LoadReport, LoadSpec},
+    records::{Input, Options, Records},
+};
+
+/// What is said to the first Ctrl-C.
+const STOPPING: &str =
+    "stopping: requests in flight are finished and settled; again to end at once";
+const DEFAULT_ATTEMPTS: u32 = 5;
+
+/// Loads a file, or goes on with a load that was begun before.
+pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
+    let sink = sinks::open(app, &args.to, &args.sink, &args.pace)?;
+    let records = scan(app, &args)?;
+    report_malformed(app, &records, args.strict)?;
+    sink.sink.check().await.with_context(|| format!("cannot reach {}", sink.name))?;
+    if args.dry_run {
+        return dry_run(app, &records, &sink);
+    }
+    let max_attempts = args.max_attempts.or(app.config.max_attempts).unwrap_or(DEFAULT_ATTEMPTS);
+    let OpenSink { sink, name, group, pacer } = sink;
+    let load = Load::new(records, sink, LoadSpec { to: name, group, pacer, max_attempts })?;
+    let store = app.address.open_here().await?;
+    let taken_up = take_up(&store, &load, args.again).await?;
+    announce(app, &load, &taken_up, &args);
+    let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
+    let start = Instant::now();
+    let report = match taken_up.status.state {
+        BatchState::Running => Some(work_on(app, &store, &load, &taken_up, &signals).await?),
+        _ => None,
+    };
+    let ended = Ended { store: &store, load: &load, taken_up, report, time: start.elapsed() };
+    ended.finish(app, args.errors.as_deref(), signals.code()).await
+}
+
+/// Reads the file once: counts its records and checks each.
+fn scan(app: &App, args: &LoadArgs) -> Result<Records> {
+    let options = Options { format: args.format, ..Options::default() };
+    let (input, size) = match args.file.as_os_str() == "-" {
+        true => (Input::Stdin(Box::new(io::stdin())), None),
+        false => (Input::Path(args.file.clone()), size(&args.file)),
+    };
+    let bar = app.draws().then(|| out::scanning(size));
+    let mut progress = |bytes| bar.iter().for_each(|bar| bar.set_position(bytes));
+    let records = Records::open(input, &options, &mut progress);
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    Ok(records?)
+}
+
+fn size(path: &Path) -> Option<u64> {
+    path.metadata().ok().map(|metadata| metadata.len())
+}
+
+fn report_malformed(app: &App, records: &Records, strict: bool) -> Result<()> {
+    let malformed = records.malformed();
+    let Some(first) = malformed.first.first() else { return Ok(()) };
+    let (name, line, reason) = (records.name(), first.line, &first.reason);
+    let more = match malformed.count - 1 {
+        0 => String::new(),
+        more => format!(", and {} more like it", number::count(more)),
+    };
+    if strict {
+        bail!("{name}, line {line}: {reason}{more}; nothing was sent");
+    }
+    if malformed.count == records.len() {
+        bail!("{name} has no record that can be sent: line {line}: {reason}{more}");
+    }
+    app.say(&format!("{name}, line {line}: {reason}{more}; malformed records are not sent"));
+    Ok(())
+}
+
+fn dry_run(app: &App, records: &Records, sink: &OpenSink) -> Result<Exit> {
+    let malformed = records.malformed().count;
+    let capabilities = sink.sink.capabilities();
+    if app.json {
+        out::json(&serde_json::json!({
+            "file": records.name(),
+            "format": records.format().name(),
+            "records": records.len(),
+            "malformed": malformed,
+            "bytes": records.bytes(),
+            "to": sink.name,
+            "sink": capabilities.name,
+            "connections": capabilities.connections,
+            "group": sink.group.min(capabilities.max_group),
+        }))?;
+    } else {
+        out::data(&format!(
+            "{}: {} records of {}, {} malformed\n{}: reached on {} as {}, up to {} per request\n",
+            records.name(),
+            number::count(records.len()),
+            records.format(),
+            number::count(malformed),
+            sink.name,
+            capabilities.connections.join(", "),
+            capabilities.name,
+            number::count(sink.group.min(capabilities.max_group) as u64),
+        ))?;
+    }
+    app.say("nothing was sent");
+    Ok(if malformed == 0 { Exit::Done } else { Exit::Failures })
+}
+
+/// A load as it is found or begun in a store.
+pub struct TakenUp {
+    pub status: BatchStatus,
+    pub resumed: bool,
+}
+
+/// Finds the same load, or begins it. A load that was done is not done again unless that is asked for.
+async fn take_up(store: &OpenStore, load: &Load, again: bool) -> Result<TakenUp> {
+    let found = find(store, load).await?;
+    let found = found.filter(|found| match found.state {
+        BatchState::Running => true,
+        BatchState::Cancelled => false,
+        BatchState::Completed | BatchState::CompletedWithFailures => !again,
+    });
+    if let Some(status) = found {
+        return Ok(TakenUp { status, resumed: true });
+    }
+    let id: BatchId = store.submit(load.batch()).await?.id;
+    Ok(TakenUp { status: store::status(store, id).await?, resumed: false })
+}
+
+/// The newest batch that is this load.
+async fn find(store: &OpenStore, load: &Load) -> Result<Option<BatchStatus>> {
+    let mut query = BatchQuery::newest(MAX_LISTED);
+    loop {
+        let batches = store.batches(query.clone()).await?;
+        let Some(last) = batches.last().map(|status| status.batch.id) else { return Ok(None) };
+        if let Some(found) = batches.into_iter().find(|status| load.is(&status.batch)) {
+            return Ok(Some(found));
+        }
+        query.before = Some(last);
+    }
+}
+
+fn announce(app: &App, load: &Load, taken_up: &TakenUp, args: &LoadArgs) {
+    let status = &taken_up.status;
+    let (id, name) = (status.batch.id, load.records().name());
+    let done = status.progress.completed + status.progress.dead;
+    app.say(&match (taken_up.resumed, status.state) {
+        (false, _) => {
+            let records = number::count(status.batch.runs);
+            format!("load {id}: {records} records of {name} to {}", args.to)
+        }
+        (true, BatchState::Running) => format!(
+            "going on with load {id}: {} of {} records are settled",
+            number::count(done),
+            number::count(status.batch.runs)
+        ),
+        (true, _) => format!("{name} was loaded before, as load {id}: --again loads it again"),
+    });
+}
+
+/// Delivers, and shows how it goes on.
+async fn work_on(
+    app: &App,
+    store: &OpenStore,
+    load: &Load,
+    taken_up: &TakenUp,
+    signals: &Signals,
+) -> Result<LoadReport> {
+    let options = work::options(app, &WorkFlags::default());
+    let batch = taken_up.status.batch.id;
+    let work = load.run(store, batch, options, signals.stop.clone());
+    let mut follower = Follower::new(app, store, load, &taken_up.status);
+    let report = tokio::select! {
+        biased;
+        report = work => report,
+        never = follower.forever() => match never {},
+    };
+    drop(follower);
+    report.with_context(|| {
+        format!("load {batch} stopped (what was settled stays; the same command goes on)")
+    })
+}
+
+/// Records per second, over a time.
+pub fn per_second(records: u64, time: Duration) -> f64 {
+    records as f64 / time.as_secs_f64().max(1e-9)
+}

@@ -1,0 +1,171 @@
+//! Which sink: an address with flags, or a name in `tidegate.toml`.
+
+use crate::{
+    app::App,
+    args::load::{PaceFlags, SinkFlags},
+    suggest::did_you_mean,
+};
+use anyhow::{Context, Result, anyhow, bail};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use tidegate::{
+    Sink, pacer,
+    sinks::{dataverse, http},
+};
+use toml::{Table, Value};
+
+/// A sink that is ready to be used, and how to pace it.
+pub struct OpenSink {
+    pub sink: Arc<dyn Sink>,
+    /// What it is called: loads of the same file to the same name are the same load.
+    pub name: String,
+    /// Records per request.
+    pub group: usize,
+    pub pacer: pacer::Options,
+}
+
+const KINDS: [&str; 2] = ["http", "dataverse"];
+
+/// Makes the sink that was asked for. Nothing is sent.
+pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
+    let (mut declared, name) = match to.contains("://") {
+        true => (by_address(to), shown(to)),
+        false => (by_name(app, to)?, to.to_owned()),
+    };
+    let declared_pacer = declared.remove("pacer");
+    let kind = take_kind(&mut declared, &name)?;
+    add_flags(&mut declared, flags, kind)?;
+    let env = |variable: &str| std::env::var(variable).ok();
+    let sink: Arc<dyn Sink> = match kind {
+        "http" => {
+            let config: http::Config = decode(declared).with_context(|| about(&name))?;
+            Arc::new(http::Http::new(&config, &env).with_context(|| about(&name))?)
+        }
+        _ => {
+            let config: dataverse::Config = decode(declared).with_context(|| about(&name))?;
+            Arc::new(dataverse::Dataverse::new(&config, &env).with_context(|| about(&name))?)
+        }
+    };
+    let most = sink.capabilities().max_group;
+    let group = flags.group.map_or(most, |group| group as usize);
+    Ok(OpenSink { sink, group, pacer: paced(declared_pacer, pace)?, name })
+}
+
+fn about(name: &str) -> String {
+    format!("cannot use the sink {name}")
+}
+
+fn by_address(url: &str) -> Table {
+    let entries = [("kind", "http"), ("url", url)];
+    entries.map(|(key, value)| (key.to_owned(), Value::from(value))).into_iter().collect()
+}
+
+/// An address may hold a secret behind its question mark.
+fn shown(url: &str) -> String {
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+fn by_name(app: &App, name: &str) -> Result<Table> {
+    if let Some(sink) = app.config.sinks.get(name) {
+        return Ok(sink.clone());
+    }
+    let known: Vec<&str> = app.config.sinks.keys().map(String::as_str).collect();
+    let hint = match did_you_mean(name, known.iter().copied()) {
+        none if none.is_empty() => {
+            "; write an address with its scheme (https://…), or add [sinks.NAME] to tidegate.toml"
+                .to_owned()
+        }
+        one => one,
+    };
+    bail!("there is no sink `{name}`{hint}")
+}
+
+fn take_kind(declared: &mut Table, name: &str) -> Result<&'static str> {
+    let kind = declared.remove("kind");
+    let word = kind.as_ref().and_then(Value::as_str);
+    KINDS.into_iter().find(|kind| Some(*kind) == word).ok_or_else(|| {
+        anyhow!("the sink {name} has no `kind` that is known here: {}", KINDS.join(" or "))
+    })
+}
+
+/// Flags go before what is declared.
+fn add_flags(declared: &mut Table, flags: &SinkFlags, kind: &str) -> Result<()> {
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            declared.insert(key.to_owned(), value);
+        }
+    };
+    let text = |value: &Option<String>| value.clone().map(Value::from);
+    set("operation", text(&flags.operation));
+    set("method", text(&flags.method));
+    set("id_field", text(&flags.id_field));
+    set("timeout", flags.timeout.map(|span| Value::from(span.0.as_secs_f64())));
+    set("ca_file", flags.ca_file.as_ref().map(|path| path.display().to_string().into()));
+    set("bearer", flags.bearer_env.as_deref().map(|variable| source("env", variable)));
+    let file = flags.bearer_file.as_ref().map(|path| path.display().to_string());
+    set("bearer", file.map(|path| source("file", &path)));
+    if let (Some(user), Some(variable)) = (&flags.user, &flags.password_env) {
+        let basic = [("user", Value::from(user.clone())), ("password", source("env", variable))];
+        set("basic", Some(table(basic)));
+    }
+    if !flags.allow.is_empty() {
+        set("allow", Some(flags.allow.clone().into()));
+    }
+    let group = flags.group.map(|group| group as i64);
+    match (kind, &flags.body) {
+        ("http", Some(body)) => set("body", Some(body.clone().into())),
+        // More than one record in a request needs a form that can hold them.
+        ("http", None) if group > Some(1) && !declared.contains_key("body") => {
+            declared.insert("body".to_owned(), "array".into());
+        }
+        (_, Some(_)) => bail!("--body is for http sinks"),
+        _ => {}
+    }
+    if let Some(group) = group.filter(|group| *group > 1 || kind != "http") {
+        declared.insert("max_group".to_owned(), group.into());
+    }
+    add_headers(declared, &flags.header)
+}
+
+fn add_headers(declared: &mut Table, headers: &[String]) -> Result<()> {
+    if headers.is_empty() {
+        return Ok(());
+    }
+    let entry = declared.entry("headers").or_insert_with(|| Value::Table(Table::new()));
+    let all = entry.as_table_mut().ok_or_else(|| anyhow!("`headers` must be a table"))?;
+    for header in headers {
+        let (name, value) = header
+            .split_once(':')
+            .ok_or_else(|| anyhow!("`{header}` is no header: write --header 'Name: value'"))?;
+        all.insert(name.trim().to_owned(), value.trim().into());
+    }
+    Ok(())
+}
+
+fn source(kind: &str, place: &str) -> Value {
+    table([(kind, place.into())])
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
+}
+
+fn decode<T: DeserializeOwned>(declared: Table) -> Result<T> {
+    serde_path_to_error::deserialize(Value::Table(declared)).map_err(|error| {
+        match error.path().to_string() {
+            root if root == "." => anyhow!("{}", error.inner().message()),
+            path => anyhow!("`{path}`: {}", error.inner().message()),
+        }
+    })
+}
+
+fn paced(declared: Option<Value>, flags: &PaceFlags) -> Result<pacer::Options> {
+    let declared = declared.unwrap_or_else(|| Value::Table(Table::new()));
+    let Value::Table(declared) = declared else { bail!("`pacer` must be a table") };
+    let mut options: pacer::Options = decode(declared).context("cannot use `pacer`")?;
+    options.max = flags.max.unwrap_or(options.max);
+    options.policy = flags.policy.unwrap_or(options.policy);
+    options.rate = flags.rate.or(options.rate);
+    options.check()?;
+    Ok(options)
+}
