@@ -33,6 +33,7 @@ pub use tidegate_engine::{
 };
 pub use tidegate_pacer as pacer;
 pub use tidegate_records as records;
+pub use tidegate_sinks as sinks;
 pub use tidegate_workloads as workloads;
 
 /// A name for a worker that no other process has.

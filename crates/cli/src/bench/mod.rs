@@ -1,4 +1,4 @@
-//! How fast Tidegate is, beside what it replaces: `tidegate bench batch`.
+//! How fast Tidegate is, beside what it replaces: `tidegate bench batch` and `tidegate bench load`.
 //!
 //! Everything is measured in one process start and on one store: the same runs in three modes, and
 //! the figures that the project promises. Tables of the bench's own are dropped; the batches stay in
@@ -8,6 +8,7 @@ mod baseline;
 mod bits;
 mod bulk;
 mod copy;
+mod load;
 mod meter;
 mod ranges;
 mod report;
@@ -19,7 +20,8 @@ use baseline::Compute;
 use clap::{Args, Subcommand, ValueEnum};
 use meter::Meter;
 use report::{Copied, Mode, Report};
-use std::path::Path;
+use serde::Serialize;
+use std::{fmt::Display, path::Path};
 use tidegate::{Access, Batch, OpenStore, Workloads};
 
 /// What `tidegate bench` is told.
@@ -41,6 +43,9 @@ enum What {
     /// Measures batches: run by run, row by row, and by ranges
     #[command(after_help = EXAMPLES)]
     Batch(BatchArgs),
+    /// Measures loads into a service that throttles: by the pacer, plain AIMD, and fixed parallelism
+    #[command(after_help = load::EXAMPLES)]
+    Load(load::LoadArgs),
 }
 
 #[derive(Args, Debug)]
@@ -88,7 +93,22 @@ enum Measurement {
 
 /// Measures and prints.
 pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result<()> {
-    let What::Batch(args) = args.what;
+    match args.what {
+        What::Batch(args) => print(&batch(args, store_url).await?, json),
+        What::Load(args) => print(&load::measure(&args).await?, json),
+    }
+}
+
+fn print(report: &(impl Serialize + Display), json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report)?);
+    } else {
+        println!("{report}");
+    }
+    Ok(())
+}
+
+async fn batch(args: BatchArgs, store_url: &str) -> anyhow::Result<Report> {
     if store_url.starts_with("memory:") {
         bail!("a bench needs a durable store: use sqlite:FILE or postgres://USER@HOST/DATABASE");
     }
@@ -96,13 +116,7 @@ pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result
     if store_url.starts_with("sqlite:") && args.only.iter().any(|only| server_only.contains(only)) {
         bail!("copy and scaling are measured on PostgreSQL: name a server with --store");
     }
-    let report = Bench::open(args, store_url).await?.measure().await?;
-    if json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{report}");
-    }
-    Ok(())
+    Bench::open(args, store_url).await?.measure().await
 }
 
 /// Runs with small results to compare with COPY: enough that the first short ranges do not count.

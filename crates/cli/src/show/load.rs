@@ -96,9 +96,10 @@ impl<'a> Follower<'a> {
     fn speed(&self, status: &BatchStatus) -> String {
         let done = done(status);
         let overall = per_second(done.saturating_sub(self.first), self.start.elapsed());
-        let recent = self.recent.front().map_or(0.0, |(at, then)| {
-            per_second(done.saturating_sub(*then), at.elapsed())
-        });
+        let recent = self
+            .recent
+            .front()
+            .map_or(0.0, |(at, then)| per_second(done.saturating_sub(*then), at.elapsed()));
         let left = status.batch.runs.saturating_sub(done) as f64 / recent;
         let left = Duration::try_from_secs_f64(left).ok().map(number::span);
         format!(
