@@ -29,6 +29,30 @@ pub struct SinkCapabilities {
     pub operation: String,
     /// The most items that one request can carry.
     pub max_group: usize,
+    /// What the system is known to allow on each connection. Empty if nothing is known.
+    pub budgets: Vec<Budget>,
+}
+
+/// What a system allows on one connection within a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// What is counted.
+    pub kind: BudgetKind,
+    /// How much of it.
+    pub limit: u64,
+    /// Within any time of this length. What is concurrent needs none: zero.
+    pub window: Duration,
+}
+
+/// What a budget counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetKind {
+    /// Requests, whatever becomes of them.
+    Requests,
+    /// The seconds that the system spends on requests.
+    ExecutionSeconds,
+    /// Requests at the same time.
+    Concurrent,
 }
 
 /// Items to send in one request.
@@ -63,8 +87,8 @@ pub struct Answer {
 pub enum Outcome {
     /// One verdict per item, in their order.
     Answered(Vec<Verdict>),
-    /// The system refused the group for the sake of at least one item, and did nothing. With a group
-    /// of one, the item is at fault.
+    /// The group was refused for the sake of at least one item, by the system or by the sink before
+    /// it sent anything, and nothing was done. With a group of one, the item is at fault.
     Refused(String),
     /// The group is too large for one request; nothing was done.
     TooLarge(String),
