@@ -16,6 +16,26 @@
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+//!
+//! ```
+//! # #[cfg(feature = "http")] {
+//! use tidegate_core::Sink;
+//! use tidegate_sinks::http::{Config, Http};
+//!
+//! let config: Config = toml::from_str(
+//!     r#"
+//!     url = "https://api.example.com/v1/orders"
+//!     body = "ndjson"
+//!     id_field = "order_id"
+//!     bearer = { env = "ORDERS_TOKEN" }
+//!     "#,
+//! )?;
+//! let env = |name: &str| (name == "ORDERS_TOKEN").then(|| "secret".to_owned());
+//! let sink = Http::new(&config, &env)?;
+//! assert_eq!(sink.capabilities().max_group, 100);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(
     not(all(feature = "http", feature = "dataverse")),
@@ -28,6 +48,8 @@ mod config;
 mod credential;
 mod failure;
 mod hints;
+#[cfg(feature = "http")]
+pub mod http;
 mod reason;
 mod record;
 mod resolver;
