@@ -46,6 +46,8 @@ mod address;
 mod client;
 mod config;
 mod credential;
+#[cfg(feature = "dataverse")]
+pub mod dataverse;
 mod failure;
 mod hints;
 #[cfg(feature = "http")]
