@@ -1,0 +1,102 @@
+//! Why there is no answer.
+
+use crate::{address::Forbidden, reason::clean};
+use std::{error::Error, io};
+use tidegate_core::sink::{Answer, Hint, Outcome, SinkError};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nothing was sent, and nothing will be until the config changes.
+    Broken(String),
+    /// The service cannot be reached, or hung up.
+    Unavailable(String),
+    /// No answer in time.
+    TimedOut,
+}
+
+impl Failure {
+    /// Finds out what is behind an error of the client.
+    pub fn of(error: &reqwest::Error, host: &str) -> Self {
+        if let Some(forbidden) = find::<Forbidden>(error) {
+            return Self::Broken(forbidden.to_string());
+        }
+        let tls = find::<rustls::Error>(error).filter(|_| error.is_connect());
+        if let Some(problem) = tls.and_then(permanent) {
+            return Self::Broken(format!("{host} {problem}"));
+        }
+        if error.is_builder() {
+            return Self::Broken(format!("no request can be made of it: {}", root(error)));
+        }
+        if error.is_connect() && error.is_timeout() {
+            return Self::Unavailable(format!("{host} takes no connection in time"));
+        }
+        let attempt =
+            if error.is_connect() { "cannot connect to" } else { "lost the connection to" };
+        Self::Unavailable(format!("{attempt} {host}: {}", root(error)))
+    }
+
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Broken(problem) => Outcome::Broken(problem),
+            Self::Unavailable(problem) => Outcome::Unavailable(problem),
+            Self::TimedOut => Outcome::TimedOut,
+        }
+    }
+}
+
+impl From<Forbidden> for Failure {
+    fn from(forbidden: Forbidden) -> Self {
+        Self::Broken(forbidden.to_string())
+    }
+}
+
+impl From<Failure> for Answer {
+    fn from(failure: Failure) -> Self {
+        Self { outcome: failure.outcome(), hint: Hint::default() }
+    }
+}
+
+impl From<Failure> for SinkError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Broken(problem) | Failure::Unavailable(problem) => Self(problem),
+            Failure::TimedOut => Self("it gives no answer in time".to_owned()),
+        }
+    }
+}
+
+/// What is wrong with the service's end of TLS and does not pass by itself.
+fn permanent(error: &rustls::Error) -> Option<String> {
+    match error {
+        rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
+            Some(format!(
+                "has a certificate that does not verify ({}): give its CA as `ca_file`, and use \
+                 the name that it is for",
+                clean(&error.to_string())
+            ))
+        }
+        rustls::Error::InvalidMessage(_) => {
+            Some("does not speak TLS there: check the port, or use http://".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The first error of this type among the causes.
+fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+    causes(error).find_map(<dyn Error>::downcast_ref)
+}
+
+/// What began it all, on one line.
+fn root(error: &(dyn Error + 'static)) -> String {
+    causes(error).last().map(|cause| clean(&cause.to_string())).unwrap_or_default()
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        // An I/O error passes over the error that it wraps.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
+    })
+}

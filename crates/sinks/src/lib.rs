@@ -1,0 +1,64 @@
+//! Sinks: systems elsewhere that items are delivered to.
+//!
+//! Each sink is a module behind a cargo feature of the same name, with the same files in each:
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `mod.rs` | the [`Sink`](tidegate_core::Sink): a few lines per step |
+//! | `config.rs` | what a user declares, and the check of it |
+//! | `request.rs` | items → request; pure |
+//! | `answer.rs` | status, headers and body → outcome; pure |
+//!
+//! What they share is beside them: `client` is the one place that talks HTTP, `address` says where
+//! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `status`,
+//! `reason`, `retry_after` and `hints` read answers.
+//!
+//! Nothing here reads the environment: who makes a sink hands in a function that does. The one
+//! exception is the system's store of CA certificates, which on some systems is found by
+//! `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+//!
+//! ```
+//! # #[cfg(feature = "http")] {
+//! use tidegate_core::Sink;
+//! use tidegate_sinks::http::{Config, Http};
+//!
+//! let config: Config = toml::from_str(
+//!     r#"
+//!     url = "https://api.example.com/v1/orders"
+//!     body = "ndjson"
+//!     id_field = "order_id"
+//!     bearer = { env = "ORDERS_TOKEN" }
+//!     "#,
+//! )?;
+//! let env = |name: &str| (name == "ORDERS_TOKEN").then(|| "secret".to_owned());
+//! let sink = Http::new(&config, &env)?;
+//! assert_eq!(sink.capabilities().max_group, 100);
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![cfg_attr(
+    not(all(feature = "http", feature = "dataverse")),
+    allow(dead_code, reason = "no single sink uses all that they share")
+)]
+
+mod address;
+mod client;
+mod config;
+mod credential;
+#[cfg(feature = "dataverse")]
+pub mod dataverse;
+mod failure;
+mod hints;
+#[cfg(feature = "http")]
+pub mod http;
+mod reason;
+mod record;
+mod resolver;
+mod retry_after;
+mod seconds;
+mod status;
+
+pub use address::Allowed;
+pub use config::ConfigError;
+pub use credential::{Env, Secret, SecretSource};

@@ -1,0 +1,21 @@
+//! The sinks over real sockets, against the drill service and against answers given by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[cfg(feature = "http")]
+mod addresses;
+#[cfg(feature = "http")]
+mod answers;
+#[cfg(feature = "http")]
+mod canned;
+#[cfg(feature = "http")]
+mod credentials;
+#[cfg(feature = "dataverse")]
+mod dataverse;
+#[cfg(feature = "http")]
+mod delivery;
+mod support;
+#[cfg(feature = "http")]
+mod tls;
+#[cfg(feature = "dataverse")]
+mod tokens;
