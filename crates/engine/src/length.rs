@@ -96,7 +96,11 @@ impl LengthTuner {
     fn length(&self, known: &Experience) -> Length {
         let ideal = self.target.as_secs_f64() / known.seconds_per_run.max(1e-9);
         let most = (ideal as u64).clamp(1, (known.observed * GROWTH).clamp(1, MAX_RANGE_LENGTH));
-        let least = ((ideal * LEAST_SHARE) as u64).clamp(1, most);
+        // A grain that is cut by the end of a range is a request that carries too little.
+        let least = match self.grain {
+            1 => ((ideal * LEAST_SHARE) as u64).clamp(1, most),
+            _ => most,
+        };
         Length { most: self.whole(most), least: self.whole(least) }
     }
 
@@ -146,7 +150,7 @@ mod tests {
         let mut tuner = LengthTuner::new(Duration::from_secs(1), None, 10);
         assert_eq!(tuner.lengths().of(BATCH), Length { most: 10, least: 10 });
         tuner.observe(BATCH, 10, Duration::from_millis(70));
-        assert_eq!(tuner.lengths().of(BATCH), Length { most: 140, least: 10 });
+        assert_eq!(tuner.lengths().of(BATCH), Length { most: 140, least: 140 });
     }
 
     #[test]

@@ -18,14 +18,23 @@ pub(crate) struct Ceiling {
     step: u32,
     failures: u32,
     probe_at: Time,
+    /// Rejections with no more in flight than this.
+    surprises: u32,
 }
 
 impl Ceiling {
     /// Found now; a rejection costs so much time.
     pub fn found(at: u32, cost: Duration, now: Time) -> Self {
-        let mut ceiling = Self { at, step: 1, failures: 0, probe_at: now };
+        let mut ceiling = Self { at, step: 1, failures: 0, probe_at: now, surprises: 0 };
         ceiling.wait(cost, now);
         ceiling
+    }
+
+    /// The service rejected with so much in flight. Returns whether the ceiling does not explain that.
+    /// Near the ceiling it may, once: what is under way is in flight for us and not for the service.
+    pub fn is_refuted_by(&mut self, in_flight: u32) -> bool {
+        self.surprises += u32::from(in_flight <= self.at);
+        self.surprises > 1 || in_flight < self.at - self.at / 4
     }
 
     /// The level to look at, if it is time for a look.
@@ -39,6 +48,7 @@ impl Ceiling {
         self.at = to;
         self.step = self.step.saturating_mul(2);
         self.failures = 0;
+        self.surprises = 0;
         self.probe_at = now;
     }
 
@@ -86,6 +96,14 @@ mod tests {
         assert_eq!(ceiling.probe(Duration::from_secs(100)), Some(21));
         let ceiling = Ceiling::found(20, Duration::from_secs(3_600), Time::ZERO);
         assert_eq!(ceiling.probe(LAST_PROBE), Some(21));
+    }
+
+    #[test]
+    fn a_rejection_far_below_or_again_refutes_it() {
+        let mut ceiling = Ceiling::found(20, RETRY_AFTER, Time::ZERO);
+        assert!(!ceiling.is_refuted_by(21) && !ceiling.is_refuted_by(19));
+        assert!(ceiling.is_refuted_by(19));
+        assert!(Ceiling::found(20, RETRY_AFTER, Time::ZERO).is_refuted_by(14));
     }
 
     #[test]

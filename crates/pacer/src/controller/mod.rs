@@ -27,8 +27,10 @@ use round_trip::{RoundTrip, Verdict};
 use std::{sync::Arc, time::Duration};
 use trial::Trial;
 
-/// At least so many round trips are judged at a time.
-const JUDGED: u32 = 16;
+/// At least so many answers are judged at a time …
+const JUDGED: u32 = 32;
+/// … and so many for each that may be in flight: those of one moment are all slow by one cause.
+const ROUNDS: u32 = 4;
 
 /// Decides how much may be in flight.
 #[derive(Clone, Debug)]
@@ -51,8 +53,12 @@ pub(crate) struct Controller {
     ceiling: Option<Ceiling>,
     /// A level that was accepted before: doubling leads there.
     approach: Option<u32>,
-    /// The level when the service last rejected.
+    /// The level when the service last rejected …
     before: u32,
+    /// … and, if it rejected at once, how many of those under way it accepted.
+    burst: Option<u32>,
+    /// Nothing explained that rejection: the next one is looked at with more suspicion.
+    puzzled: bool,
     trial: Trial,
     log: Log,
 }
@@ -93,6 +99,8 @@ impl Controller {
             ceiling: None,
             approach: None,
             before: aimd.level,
+            burst: None,
+            puzzled: false,
             trial: Trial::Over,
             log: Log::default(),
             aimd,
@@ -191,7 +199,12 @@ impl Controller {
             return self.increase_as_aimd(now);
         }
         if started.trial {
+            self.count_burst();
             self.evidence.close();
+        } else if started.epoch != self.epoch
+            && let Some(accepted) = &mut self.burst
+        {
+            *accepted += 1;
         }
         self.evidence.accepted(started.seen, now);
         if started.round == self.round {
@@ -199,7 +212,9 @@ impl Controller {
             self.answers.round_ended();
         }
         self.answers.add();
-        self.raise_ceiling(started.seen.in_flight, now);
+        if started.epoch == self.epoch {
+            self.raise_ceiling(started.seen.in_flight, now);
+        }
         let round_trip = now.saturating_sub(started.at);
         match self.fast_start {
             Some(_) => self.grow_fast(started, round_trip, now),
@@ -251,7 +266,7 @@ impl Controller {
         if let Some(level) = self.approach {
             return self.approach(level, now);
         }
-        if self.round_trip.count() >= self.level().max(JUDGED) {
+        if self.round_trip.count() >= self.level().saturating_mul(ROUNDS).max(JUDGED) {
             self.judge_round_trips(false, now);
         }
         // Growth that nobody uses bursts later; growth that only makes answers wait helps nobody.
@@ -330,12 +345,14 @@ impl Controller {
         }
         self.epoch += 1;
         self.before = self.level();
-        let below = self.ceiling.as_ref().is_some_and(|c| started.seen.in_flight <= c.at);
-        self.evidence.rejected(started.seen, below, now);
+        let little = self.ceiling.as_mut().is_some_and(|c| c.is_refuted_by(started.seen.in_flight));
+        self.burst = rejection.is_quick(started, self.round_trip.mean(), now).then_some(0);
+        self.evidence.rejected(started.seen, little || self.puzzled, now);
         self.trial = Trial::due(now);
         let cause = self.cause(rejection);
         self.end_fast_start();
         self.respond(cause, rejection, now);
+        self.puzzled = cause == Cause::Unknown;
         Some(cause)
     }
 
@@ -359,6 +376,17 @@ impl Controller {
         let cause = self.evidence.cause();
         self.heed(cause, rejection, now);
         cause
+    }
+
+    /// A service that rejects at once was working on all the others just then: what it accepted of the
+    /// burst is what it accepts, whatever was under way to it or back.
+    fn count_burst(&mut self) {
+        if let (Some(accepted), Some(ceiling)) = (self.burst.take(), &mut self.ceiling)
+            && accepted > 0
+        {
+            ceiling.lowered(accepted);
+            self.approach = self.approach.map(|level| level.min(ceiling.at));
+        }
     }
 
     /// Another rejection of an event that was answered already: the limit may be lower still.
@@ -488,6 +516,11 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
+    /// Whether it came so fast that it was no answer to work.
+    fn is_quick(self, started: Started, round_trip: Duration, now: Time) -> bool {
+        !self.timed_out && now.saturating_sub(started.at) < round_trip / 2
+    }
+
     fn reason(self, cause: Cause) -> Reason {
         if self.timed_out {
             return Reason::TimedOut;

@@ -7,6 +7,8 @@ use std::time::Duration;
 const TOLERATED: f64 = 0.2;
 /// The difference must be this many standard errors, so that jitter is not taken for waiting.
 const ERRORS: f64 = 2.5;
+/// So large a share of round trips must be longer: a short stall makes a few of them much longer.
+const MOST: f64 = 0.7;
 /// Round trips this close to the base are part of it.
 const SAME: f64 = 0.05;
 /// Older round trips count less: the base is an average over about so many.
@@ -50,6 +52,8 @@ struct Sample {
     count: f64,
     mean: f64,
     squares: f64,
+    /// How many are longer than the base's mean by more than is tolerated.
+    longer: f64,
 }
 
 /// What round trips tell.
@@ -69,7 +73,9 @@ impl RoundTrip {
         if now < self.from {
             return;
         }
-        self.now.add(round_trip.as_secs_f64());
+        let seconds = round_trip.as_secs_f64();
+        self.now.add(seconds);
+        self.now.longer += f64::from(u8::from(seconds > self.base.mean * (1.0 + TOLERATED)));
         self.in_flight += f64::from(in_flight);
     }
 
@@ -188,6 +194,7 @@ impl Sample {
     fn is_above(&self, base: &Sample) -> bool {
         let above = self.mean - base.mean;
         self.count >= FEWEST
+            && self.longer >= self.count * MOST
             && above > base.mean * TOLERATED
             && above > ERRORS * (self.error() + base.error()).sqrt()
     }
@@ -241,6 +248,15 @@ mod tests {
             add(&mut round_trip, &[ms; 16]);
             assert_eq!(round_trip.judge(16, false), verdict);
         }
+    }
+
+    #[test]
+    fn a_stall_is_no_inflation() {
+        let mut round_trip = RoundTrip::default();
+        add(&mut round_trip, &[100; 64]);
+        round_trip.judge(16, true);
+        add(&mut round_trip, &[[100; 16].as_slice(), &[900; 16], &[100; 32]].concat());
+        assert!(!round_trip.is_inflated());
     }
 
     #[test]

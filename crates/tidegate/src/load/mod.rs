@@ -32,6 +32,8 @@ use tidegate_records::Records;
 /// Acknowledged records are settled at once, or nearly so: what is not settled is sent again after a
 /// crash.
 const FLUSH_AFTER: Duration = Duration::from_millis(10);
+/// How much work a lease holds: little, so that all end together.
+const TARGET: Duration = Duration::from_millis(250);
 /// How late a load that was killed can be taken up by the next process.
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -143,6 +145,7 @@ impl Load {
             until: Until::Idle,
             grain: self.group as u64,
             flush_after: FLUSH_AFTER,
+            target: TARGET,
             lease: LEASE,
             ..options
         };
