@@ -183,7 +183,7 @@ impl Connection {
             Outcome::Succeeded => {
                 controller.succeeded(started, now);
                 if self.learned.accepted(started.at) {
-                    self.class(class, now).restore();
+                    self.class(class, now).restore(now);
                 }
             }
             Outcome::Failed => controller.ended(started, true, now),

@@ -50,6 +50,8 @@ pub enum Reason {
     Inflated,
     /// Round trips stayed long after the level fell: it was not the level.
     SlowerService,
+    /// A budget that was used up is free again.
+    BudgetFreed,
     /// Nothing was asked for a long time.
     Idle,
     /// Somebody asked for it.
@@ -99,6 +101,7 @@ impl fmt::Display for Reason {
             Reason::ProbeFailed => f.write_str("probe failed: back below the ceiling"),
             Reason::Inflated => f.write_str("round trips grow with the level"),
             Reason::SlowerService => f.write_str("the service is slower at any level"),
+            Reason::BudgetFreed => f.write_str("a budget is free again"),
             Reason::Idle => f.write_str("idle: learn again"),
             Reason::Reset => f.write_str("reset"),
             Reason::Remembered => f.write_str("remembered from earlier"),

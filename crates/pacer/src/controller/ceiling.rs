@@ -37,6 +37,11 @@ impl Ceiling {
         self.surprises > 1 || in_flight < self.at - self.at / 4
     }
 
+    /// Whether another limit is about the same.
+    pub fn is_near(&self, at: u32) -> bool {
+        at.abs_diff(self.at) <= 1 + self.at / 4
+    }
+
     /// The level to look at, if it is time for a look.
     pub fn probe(&self, now: Time) -> Option<u32> {
         (now >= self.probe_at).then(|| self.at.saturating_add(self.step))

@@ -59,6 +59,8 @@ pub(crate) struct Controller {
     burst: Option<u32>,
     /// Nothing explained that rejection: the next one is looked at with more suspicion.
     puzzled: bool,
+    /// When a budget that was used up was last free again.
+    freed_at: Option<Time>,
     trial: Trial,
     log: Log,
 }
@@ -83,6 +85,9 @@ pub(crate) enum Held {
     Trial(Option<Time>),
 }
 
+/// A rejection so soon after a budget came back is more of the same, and no rate.
+const FREED: Duration = Duration::from_secs(60);
+
 impl Controller {
     pub fn new(options: Arc<Options>, now: Time) -> Self {
         let aimd = Aimd::new(options.clone(), now);
@@ -101,6 +106,7 @@ impl Controller {
             before: aimd.level,
             burst: None,
             puzzled: false,
+            freed_at: None,
             trial: Trial::Over,
             log: Log::default(),
             aimd,
@@ -141,9 +147,13 @@ impl Controller {
         }
     }
 
-    /// The rejection was no matter of the level: goes back to where it was, at once.
-    pub fn restore(&mut self) {
-        if self.options.is_full() && self.before > self.level() {
+    /// The rejection was no matter of the level: goes back to where it was, by doubling from the lowest
+    /// level. A budget comes back in the order in which it was used, and that began like this.
+    pub fn restore(&mut self, now: Time) {
+        if self.options.is_full() {
+            self.puzzled = false;
+            self.freed_at = Some(now);
+            self.fall(self.options.min_parallelism, Reason::BudgetFreed, now);
             self.approach = Some(self.before);
         }
     }
@@ -363,7 +373,11 @@ impl Controller {
         if rejection.timed_out && (1..self.level()).contains(&most) {
             return Cause::InFlight { most };
         }
-        self.evidence.cause()
+        let freed = self.freed_at.is_some_and(|at| self.aimd.active_at.saturating_sub(at) < FREED);
+        match self.evidence.cause() {
+            Cause::PerSecond { .. } if freed => Cause::Unknown,
+            cause => cause,
+        }
     }
 
     /// Not even one request is accepted: the level has no part in it, and does not fall.
@@ -430,17 +444,14 @@ impl Controller {
                 self.ceiling = None;
                 self.approach = Some(self.before);
             }
-            Cause::Unknown => {
-                self.ceiling = None;
-                self.approach = None;
-            }
+            Cause::Unknown => self.approach = None,
         }
     }
 
     fn put_ceiling(&mut self, at: u32, cost: Duration, now: Time) {
         match &mut self.ceiling {
-            Some(ceiling) => ceiling.confirmed(at, cost, now),
-            none => *none = Some(Ceiling::found(at, cost, now)),
+            Some(ceiling) if ceiling.is_near(at) => ceiling.confirmed(at, cost, now),
+            other => *other = Some(Ceiling::found(at, cost, now)),
         }
     }
 
