@@ -18,7 +18,7 @@ const MAX_LINES: usize = 500;
 const MACHINE_PATHS: [&str; 2] = [concat!("/", "work/"), concat!("/", "root/")];
 
 /// The boundaries of the architecture: edges that must not exist. Tests may cross them.
-const FORBIDDEN_EDGES: [(&str, &[&str]); 5] = [
+const FORBIDDEN_EDGES: [(&str, &[&str]); 9] = [
     (
         "tidegate-core",
         &[
@@ -26,6 +26,8 @@ const FORBIDDEN_EDGES: [(&str, &[&str]); 5] = [
             "tracing",
             "log",
             "tidegate-engine",
+            "tidegate-pacer",
+            "tidegate-sinks",
             "tidegate-workloads",
             "tidegate-sqlite",
             "tidegate-postgres",
@@ -34,7 +36,14 @@ const FORBIDDEN_EDGES: [(&str, &[&str]); 5] = [
     ("tidegate-workloads", &["tidegate-engine", "tidegate-sqlite", "tidegate-postgres"]),
     ("tidegate-sqlite", &["tidegate-engine", "tidegate-postgres"]),
     ("tidegate-postgres", &["tidegate-engine", "tidegate-sqlite"]),
-    ("tidegate-engine", &["tidegate-sqlite", "tidegate-postgres"]),
+    ("tidegate-engine", &["tidegate-sqlite", "tidegate-postgres", "tidegate-sinks"]),
+    ("tidegate-pacer", &["tidegate-core", "tidegate-engine", "tracing", "log"]),
+    ("tidegate-records", &["tidegate-core", "tidegate-engine", "tokio", "tracing"]),
+    (
+        "tidegate-sinks",
+        &["tidegate-engine", "tidegate-pacer", "tidegate-sqlite", "tidegate-postgres"],
+    ),
+    ("tidegate-drill", &["tidegate-core", "tidegate-engine", "tidegate-sinks", "tidegate-pacer"]),
 ];
 
 /// Fails with every breach of a rule below `root`.
