@@ -98,10 +98,10 @@ mod tests {
         )
         .unwrap();
         let printed = format!("{config:?}");
-        let is_read = |key: &&str| {
+        let is_read = |key: &str| {
             [": Some(", ": {"].iter().any(|read| printed.contains(&format!("{key}{read}")))
         };
-        assert!(KEYS.iter().all(|key| is_read(&key)), "{printed}");
+        assert!(KEYS.iter().all(|key| is_read(key)), "{printed}");
     }
 
     #[test]

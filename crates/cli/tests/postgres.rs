@@ -81,12 +81,13 @@ async fn an_older_schema_is_refused_and_migrated() {
     let (place, url) = (Place::new(), database().await);
     place.ok(&["migrate", "--store", &url]);
     let client = connect(&url).await;
-    client.batch_execute("update tidegate.migration set version = 0").await.unwrap();
+    let older = "delete from tidegate.migration where version > 1";
+    client.batch_execute(older).await.unwrap();
     for args in [["batch", "list"].as_slice(), &["run", "noop", "--runs", "1"]] {
         let said = place.tidegate(&[args, &["--store", &url]].concat());
         assert_eq!(said.code, 1);
         assert!(
-            said.stderr.contains("version 0") && said.stderr.contains("run `tidegate migrate`")
+            said.stderr.contains("version 1") && said.stderr.contains("run `tidegate migrate`")
         );
     }
     place.ok(&["migrate", "--store", &url]);

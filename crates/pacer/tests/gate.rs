@@ -33,7 +33,7 @@ fn fixed(level: u32) -> Options {
 
 fn gate(options: Options, connections: &[&str]) -> Gate {
     let names = connections.iter().map(|name| (*name).to_owned());
-    Pacer::new(options, names).unwrap().gate("any")
+    Pacer::new(options, names).expect("options are in range").gate("any")
 }
 
 fn done(permit: Permit, clock: &Paused) {

@@ -155,7 +155,7 @@ fn row(name: &'static str, records: u64, seconds: f64, allowed: f64, counters: &
         throttled: counters.throttled.total,
         throttled_share: counters.throttled.total as f64 / counters.requests.max(1) as f64,
         inside_retry_after: counters.inside_retry_after,
-        max_in_flight: counters.max_in_flight as u64,
+        max_in_flight: counters.max_in_flight,
         stored: counters.records,
         duplicates: counters.duplicates,
     }

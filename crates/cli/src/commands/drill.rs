@@ -74,7 +74,7 @@ fn text(counters: &Counters) -> String {
         ("records", counters.records),
         ("duplicates", counters.duplicates),
         ("refused records", counters.refused_records),
-        ("most in flight", counters.max_in_flight as u64),
+        ("most in flight", counters.max_in_flight),
         ("connections", counters.connections),
     ];
     let line = |(name, value): (&str, u64)| format!("{name:<22}{:>14}\n", number::count(value));
