@@ -57,6 +57,10 @@ pub(crate) async fn notes_are_found_by_batch_and_by_sink(bench: Bench) {
     assert_eq!(bodies(&bench, by_batch).await, ["2"]);
     let by_sink = PaceQuery { sink: Some("a".to_owned()), ..PaceQuery::default() };
     assert_eq!(bodies(&bench, by_sink).await.len(), 2);
-    let neither = PaceQuery { batch: Some(BatchId(2)), sink: Some("a".to_owned()), limit: 1 };
+    let neither =
+        PaceQuery { batch: Some(BatchId(2)), sink: Some("a".to_owned()), ..PaceQuery::default() };
     assert!(bodies(&bench, neither).await.is_empty());
+    let within =
+        |time| PaceQuery { sink: Some("a".to_owned()), within: Some(time), ..PaceQuery::default() };
+    assert_eq!(bodies(&bench, within(Duration::from_secs(3_600))).await.len(), 2);
 }

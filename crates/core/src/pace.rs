@@ -43,6 +43,8 @@ pub struct PaceQuery {
     pub batch: Option<BatchId>,
     /// Only about this sink.
     pub sink: Option<String>,
+    /// Only those written within this time.
+    pub within: Option<Duration>,
     /// At most this many.
     pub limit: usize,
 }

@@ -1,6 +1,9 @@
 //! Notes about the pace of sinks.
 
-use crate::{Postgres, decode::get};
+use crate::{
+    Postgres,
+    decode::{get, millis},
+};
 use async_trait::async_trait;
 use std::time::Duration;
 use tidegate_core::{
@@ -27,6 +30,7 @@ impl PaceBook for Postgres {
         let params = [
             (&query.batch.map(|batch| batch.0) as _, Type::INT8),
             (&query.sink as _, Type::TEXT),
+            (&query.within.map(millis) as _, Type::INT8),
             (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
         ];
         let rows = self.pool.query(READ, include_str!("sql/pace_read.sql"), &params).await?;

@@ -1,6 +1,9 @@
 //! Notes about the pace of sinks.
 
-use crate::{Sqlite, sql::Millis};
+use crate::{
+    Sqlite,
+    sql::{Millis, millis},
+};
 use async_trait::async_trait;
 use rusqlite::{Row, params};
 use tidegate_core::{
@@ -23,9 +26,15 @@ impl PaceBook for Sqlite {
     async fn paces(&self, query: PaceQuery) -> Result<Vec<NotedPace>, StoreError> {
         self.read("read pace", move |sql| {
             let now = sql.now()?;
-            let limit = query.limit.min(MAX_LISTED);
-            let params = params![query.batch.map(|batch| batch.0), query.sink, limit];
-            Ok(sql.rows(include_str!("sql/pace_read.sql"), params, |row| noted(row, now))?)
+            let since =
+                query.within.map_or(i64::MIN, |within| now.0.saturating_sub(millis(within)));
+            let batch = query.batch.map(|batch| batch.0);
+            let params = params![batch, query.sink, since, query.limit.min(MAX_LISTED)];
+            let text = match query.sink {
+                Some(_) => include_str!("sql/pace_of_sink.sql"),
+                None => include_str!("sql/pace_read.sql"),
+            };
+            Ok(sql.rows(text, params, |row| noted(row, now))?)
         })
         .await
     }

@@ -26,7 +26,8 @@ pub async fn run(app: &App, args: PaceArgs) -> Result<Exit> {
 async fn show(app: &App, args: PaceArgs) -> Result<Exit> {
     let store = app.address.open(Access::Existing).await?;
     let limit = if args.batch.is_some() { usize::MAX } else { SHOWN };
-    let noted = load::paces(&store, PaceQuery { batch: args.batch, sink: None, limit }).await?;
+    let noted =
+        load::paces(&store, PaceQuery { batch: args.batch, limit, ..PaceQuery::default() }).await?;
     if noted.is_empty() {
         match args.batch {
             Some(batch) => bail!("batch {batch} is no load, or was never worked on"),

@@ -25,6 +25,8 @@ impl PaceBook for Memory {
             query.batch.is_none_or(|batch| batch == note.batch)
                 && query.sink.as_ref().is_none_or(|sink| *sink == note.sink)
         });
+        let wanted = wanted
+            .filter(|(at, _)| query.within.is_none_or(|within| now.saturating_sub(*at) <= within));
         let noted =
             wanted.map(|(at, note)| NotedPace { note: note.clone(), age: now.saturating_sub(*at) });
         Ok(noted.take(query.limit.min(MAX_LISTED)).collect())

@@ -1,7 +1,7 @@
--- The newest ?3 notes about batch ?1 and sink ?2, each if given. A scan: there is a row per load, not
--- per record.
+-- The newest ?4 notes about batch ?1 if given, of all sinks (?2 is null), since ?3. For people: a scan, as
+-- there is a row per load, not per record.
 SELECT batch_id, worker, sink, body, updated_ms
 FROM pace
-WHERE (?1 IS NULL OR batch_id = ?1) AND (?2 IS NULL OR sink = ?2)
+WHERE ?2 IS NULL AND (?1 IS NULL OR batch_id = ?1) AND updated_ms >= ?3
 ORDER BY updated_ms DESC, rowid DESC
-LIMIT ?3
+LIMIT ?4

@@ -46,7 +46,7 @@ impl<'a> Keeper<'a> {
 
     /// Begins where the last process ended. What cannot be read is learned again.
     pub async fn recall(&self) {
-        let query = PaceQuery { sink: Some(self.load.to.clone()), batch: None, limit: 1 };
+        let query = self.query(None, 1);
         let newest = self.store.paces(query).await.unwrap_or_default().pop();
         let Some(newest) = newest else { return };
         let Ok(pace) = serde_json::from_str::<Pace>(&newest.note.body) else { return };
@@ -86,12 +86,18 @@ impl<'a> Keeper<'a> {
         self.store.note_pace(PaceNote { sink, batch: self.batch, worker, body }).await
     }
 
+    fn query(&self, within: Option<Duration>, limit: usize) -> PaceQuery {
+        PaceQuery { sink: Some(self.load.to.clone()), batch: None, within, limit }
+    }
+
     /// Takes an equal part of what the sink allows to all processes together.
     async fn share(&self) {
-        let query = PaceQuery { sink: Some(self.load.to.clone()), batch: None, limit: LOOKED_AT };
-        let Ok(noted) = self.store.paces(query).await else { return };
-        let recent = noted.iter().filter(|noted| noted.age < AT_WORK);
-        let at_work = recent.filter(|noted| noted.note.body.contains("\"running\":true"));
+        let Ok(noted) = self.store.paces(self.query(Some(AT_WORK), LOOKED_AT)).await else {
+            return;
+        };
+        let at_work = noted.iter().filter(|noted| {
+            serde_json::from_str(&noted.note.body).is_ok_and(|pace: Pace| pace.running)
+        });
         self.load.gate.share(at_work.count().max(1) as u32);
     }
 }

@@ -16,6 +16,8 @@ create table if not exists tidegate.pace (
     toast.autovacuum_vacuum_scale_factor = 0
 );
 
+create index if not exists pace_recent on tidegate.pace (updated_at);
+
 insert into tidegate.migration (version, name)
 values (2, '0002_pace')
 on conflict (version) do nothing;

@@ -9,3 +9,5 @@ CREATE TABLE IF NOT EXISTS pace (
     updated_ms INTEGER NOT NULL,
     PRIMARY KEY (batch_id, worker)
 ) STRICT;
+
+CREATE INDEX IF NOT EXISTS pace_recent ON pace (sink, updated_ms);
