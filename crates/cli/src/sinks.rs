@@ -17,8 +17,11 @@ use toml::{Table, Value};
 /// A sink that is ready to be used, and how to pace it.
 pub struct OpenSink {
     pub sink: Arc<dyn Sink>,
-    /// What it is called: loads of the same file to the same name are the same load.
+    /// What it is called.
     pub name: String,
+    /// Loads of the same file to the same place are the same load: to the same name, or to the same
+    /// address with all that goes with it.
+    pub place: String,
     /// Records per request.
     pub group: usize,
     pub pacer: pacer::Options,
@@ -28,9 +31,9 @@ const KINDS: [&str; 2] = ["http", "dataverse"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
-    let (mut declared, name) = match to.contains("://") {
-        true => (by_address(to), shown(to)),
-        false => (by_name(app, to)?, to.to_owned()),
+    let (mut declared, name, place) = match to.contains("://") {
+        true => (by_address(to), shown(to), place(to, flags)),
+        false => (by_name(app, to)?, to.to_owned(), to.to_owned()),
     };
     let declared_pacer = declared.remove("pacer");
     let kind = take_kind(&mut declared, &name)?;
@@ -48,7 +51,7 @@ pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<
     };
     let most = sink.capabilities().max_group;
     let group = flags.group.map_or(most, |group| group as usize);
-    Ok(OpenSink { sink, group, pacer: paced(declared_pacer, pace)?, name })
+    Ok(OpenSink { sink, group, pacer: paced(declared_pacer, pace)?, name, place })
 }
 
 fn about(name: &str) -> String {
@@ -58,6 +61,15 @@ fn about(name: &str) -> String {
 fn by_address(url: &str) -> Table {
     let entries = [("kind", "http"), ("url", url)];
     entries.map(|(key, value)| (key.to_owned(), Value::from(value))).into_iter().collect()
+}
+
+fn place(url: &str, flags: &SinkFlags) -> String {
+    let method = flags.method.as_deref().unwrap_or("POST");
+    let mut headers = flags.header.clone();
+    headers.sort();
+    [[url, method].as_slice(), &headers.iter().map(String::as_str).collect::<Vec<_>>()]
+        .concat()
+        .join("\n")
 }
 
 /// An address may hold a secret behind its question mark.

@@ -174,6 +174,56 @@ fn bad_records_are_set_aside_and_can_be_loaded_again() {
 }
 
 #[test]
+fn the_errors_file_never_harms_the_input() {
+    let world = World::new(Spec::default());
+    let text = lines(5);
+    world.place.write("in.ndjson", &text);
+    for place in ["in.ndjson", "./in.ndjson"] {
+        refused(&world.load(&["--errors", place]), "--errors is the file that is loaded");
+    }
+    refused(&world.load(&["--errors", "no/such/place"]), "no/such/place");
+    assert_eq!(std::fs::read_to_string(world.place.path("in.ndjson")).unwrap(), text);
+    assert_eq!(world.stored(), (0, 0));
+}
+
+#[test]
+fn another_address_is_another_load() {
+    let world = World::new(Spec::default());
+    world.place.write("in.ndjson", lines(5));
+    for (query, duplicates) in [("?tenant=a&key=s3cret", 0), ("?tenant=b", 5), ("?tenant=b", 5)] {
+        let url = format!("{}{query}", world.url());
+        let said = world.place.tidegate(&world.args(&url, &[]));
+        assert_eq!((said.code, world.stored()), (0, (5, duplicates)), "{}", said.stderr);
+        assert!(!said.stderr.contains("s3cret"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn a_retry_after_outlives_the_process() {
+    let world = World::new(Spec {
+        delay: Duration::from_millis(20),
+        concurrency: Some(Concurrency { limit: 2 }),
+        retry_after: Some(Duration::from_secs(3)),
+        ..Spec::default()
+    });
+    world.place.write("in.ndjson", lines(100));
+    let url = world.url();
+    let args = world.args(&url, &[]);
+    let mut child = world.place.spawn(&args);
+    wait_until("the Retry-After is written down", || {
+        let said = world.place.tidegate(&["pace", "--json"]);
+        let paces: Value = serde_json::from_str(&said.stdout).ok()?;
+        let remembered = &paces[0]["pace"]["remembered"][0]["retry_after"];
+        remembered.as_f64().filter(|seconds| *seconds > 0.0)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = world.place.tidegate(&args);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_eq!(world.service.counters().inside_retry_after, 0);
+}
+
+#[test]
 fn every_format_is_read_also_from_stdin() {
     let world = World::new(Spec::default());
     let url = world.url();

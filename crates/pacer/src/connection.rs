@@ -223,6 +223,9 @@ impl Connection {
     pub fn share(&mut self, among: u32) {
         let (before, after) = (f64::from(self.among), f64::from(among.max(1)));
         self.among = among.max(1);
+        if after < before {
+            self.classes.values_mut().for_each(Controller::look_soon);
+        }
         self.accounts.iter_mut().for_each(|account| account.limit *= before / after);
         if let Some(bucket) = &mut self.bucket {
             bucket.share(before / after);
@@ -261,13 +264,20 @@ impl Connection {
     }
 
     pub fn remembered(&mut self, class: usize, class_name: &str, now: Time) -> Remembered {
-        let rate = self.bucket.as_ref().map(Bucket::per_second);
+        let retry_after = self.blocked_until.saturating_sub(now);
         let (level, throttled) = self.class(class, now).remembered();
         let (connection, class) = (self.name.clone(), class_name.to_owned());
-        Remembered { connection, class, level, throttled, rate, at: now }
+        Remembered { connection, class, level, throttled, retry_after, at: now }
+    }
+
+    /// Until when the service wants to be left alone.
+    pub fn blocked_until(&self) -> Time {
+        self.blocked_until
     }
 
     pub fn recall(&mut self, class: usize, remembered: &Remembered, now: Time) {
+        let until = remembered.at.saturating_add(remembered.retry_after);
+        self.blocked_until = self.blocked_until.max(until);
         self.class(class, now).recall(remembered, now);
     }
 }

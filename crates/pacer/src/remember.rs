@@ -2,6 +2,7 @@
 
 use crate::Time;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The last level that was good on a (connection, operation class): kept in a store, it spares the
 /// next process to learn it again.
@@ -15,8 +16,9 @@ pub struct Remembered {
     pub level: u32,
     /// Whether the service rejected more than that.
     pub throttled: bool,
-    /// The learned rate, if there is one.
-    pub rate: Option<f64>,
+    /// How long, from then on, the service wants to be left alone.
+    #[serde(with = "crate::time::seconds")]
+    pub retry_after: Duration,
     /// When it was good.
     #[serde(with = "crate::time::seconds")]
     pub at: Time,

@@ -187,3 +187,16 @@ async fn many_threads_never_exceed_the_limit() {
         caller.await.unwrap();
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_next_process_stays_out_of_a_retry_after_too() {
+    let (old, clock) = (gate(fixed(4), &["a"]), clock());
+    throttled(old.start(&clock).await.unwrap(), 30, &clock);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    let remembered = old.remembered(clock.now());
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let new = gate(fixed(4), &["a"]);
+    new.recall(&remembered, clock.now());
+    drop(new.start(&clock).await.unwrap());
+    assert!(clock.now() >= Duration::from_secs(30) && clock.now() < Duration::from_secs(31));
+}

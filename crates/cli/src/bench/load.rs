@@ -131,6 +131,7 @@ impl LoadArgs {
         let records = Records::open(input, &Options::default(), &mut |_| ())?;
         let spec = LoadSpec {
             to: "bench".to_owned(),
+            place: "bench".to_owned(),
             group: self.group as usize,
             pacer: pacer::Options { policy, ..pacer::Options::default() },
             max_attempts: 5,

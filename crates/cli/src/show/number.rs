@@ -67,6 +67,11 @@ pub fn runs(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "run" } else { "runs" })
 }
 
+/// `1 dead record`, `2 dead records`.
+pub fn dead_records(number: u64) -> String {
+    format!("{} dead {}", count(number), if number == 1 { "record" } else { "records" })
+}
+
 fn group(digits: &str) -> String {
     let start = digits.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
     let end = digits.find('.').unwrap_or(digits.len());

@@ -12,7 +12,7 @@ use std::{
 };
 use tidegate_core::{BatchId, Fence};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{Instant, sleep},
 };
 
@@ -31,6 +31,8 @@ pub struct Desk {
     ripe: Notify,
     /// There may be room for new leases, or something to finalize.
     free: Notify,
+    /// No further run may begin.
+    closed: watch::Sender<bool>,
     /// Nobody acts on anything any more.
     done: AtomicBool,
 }
@@ -49,6 +51,7 @@ impl Desk {
             gone_experience: Mutex::default(),
             ripe: Notify::new(),
             free: Notify::new(),
+            closed: watch::Sender::new(false),
             done: AtomicBool::new(false),
         }
     }
@@ -106,7 +109,14 @@ impl Desk {
     /// Lets no further run begin. What is finished stays to be settled.
     pub fn close(&self) {
         self.queue.close();
+        self.closed.send_replace(true);
         self.held().values().for_each(|acting| acting.halt());
+    }
+
+    /// Returns once no further run may begin.
+    pub async fn closed(&self) {
+        // The sender lives as long as `self`: waiting cannot fail.
+        let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
     /// Says that all hands are gone: what is finished now is all there will be.

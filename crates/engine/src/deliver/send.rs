@@ -1,7 +1,7 @@
 //! One group, until each of its items has a verdict.
 
 use super::{Readable, Route};
-use crate::act::HandsError;
+use crate::act::{Desk, HandsError};
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
 use tidegate_pacer::{self as pacer, Clock, Permit};
@@ -9,17 +9,26 @@ use tidegate_pacer::{self as pacer, Clock, Permit};
 /// So many time-outs of one item are its own failure.
 const TIME_OUTS: u32 = 3;
 
-/// Sends items until each has a verdict, in their order.
-pub(super) async fn send(route: &Route, items: &[Readable]) -> Result<Vec<Verdict>, HandsError> {
+/// Sends items until each has a verdict, in their order. After a stop nothing more is sent: the first
+/// ones have theirs.
+pub(super) async fn send(
+    route: &Route,
+    desk: &Desk,
+    items: &[Readable],
+) -> Result<Vec<Verdict>, HandsError> {
     let mut verdicts: Vec<Option<Verdict>> = items.iter().map(unreadable).collect();
     let mut pending: Vec<Part> = parts(&verdicts);
     while let Some(part) = pending.pop() {
         let group: Vec<Item<'_>> = part.items.iter().filter_map(|&at| item(&items[at])).collect();
-        let sent = attempt(route, &group).await?;
-        pending.extend(judge(route, part, sent, &mut verdicts)?);
+        let permit = tokio::select! {
+            biased;
+            () = desk.closed() => break,
+            permit = wait(route) => permit?,
+        };
+        let outcome = attempt(route, permit, &group).await?;
+        pending.extend(judge(route, part, outcome, &mut verdicts)?);
     }
-    let missing = || Verdict::Retry("no verdict".to_owned());
-    Ok(verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(missing)).collect())
+    Ok(verdicts.into_iter().map_while(|verdict| verdict).collect())
 }
 
 /// Items that are sent together.
@@ -44,13 +53,17 @@ fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
     if items.is_empty() { Vec::new() } else { vec![Part { items, time_outs: 0 }] }
 }
 
-/// One attempt: waits at the gate and for the sink, sends, and tells the pacer how it went.
-async fn attempt(route: &Route, group: &[Item<'_>]) -> Result<Outcome, HandsError> {
+/// Waits for the sink to be there, and at the gate.
+async fn wait(route: &Route) -> Result<Permit, HandsError> {
     let until = route.breaker().until();
     route.clock.sleep_until(until).await;
-    let permit = route.gate.start(&route.clock).await.map_err(|too_long| {
+    route.gate.start(&route.clock).await.map_err(|too_long| {
         HandsError::Sink(format!("{too_long}: run the same command later to go on"))
-    })?;
+    })
+}
+
+/// Sends once, and tells the pacer how it went.
+async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Outcome, HandsError> {
     let sent = route.clock.time();
     let delivery = Delivery { connection: permit.connection(), items: group };
     route.meter.requests.fetch_add(1, Relaxed);

@@ -19,7 +19,7 @@ pub(super) async fn deliver(
         let most = route.size().get();
         let items = acting.upcoming(most);
         let readable = read(&route, &items)?;
-        let verdicts = send(&route, &readable).await?;
+        let verdicts = send(&route, &desk, &readable).await?;
         if record(&desk, &acting, turn, verdicts) == Next::Wait {
             let full = acting.clone();
             // A failure to wait would be a bug in the runtime; the next turn sees that it is full.

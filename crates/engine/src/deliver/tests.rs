@@ -251,3 +251,20 @@ async fn a_stop_finishes_what_is_in_flight() {
     assert!(progress.completed > 0);
     assert_eq!(loaded.duplicates(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_retry_after() {
+    let wait = Some(Duration::from_secs(300));
+    let throttled = Outcome::Throttled { retry_after: wait, reason: String::new() };
+    let stop = Stop::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_secs(3)).await;
+        stopping.stop();
+    });
+    let start = Instant::now();
+    let sink = Fake { first: Mutex::new(vec![throttled]), ..Fake::default() };
+    let loaded = load(sink, 100, 10, stop).await;
+    assert_eq!((loaded.ended.clone(), loaded.taken()), (Ok(()), 0));
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}

@@ -29,6 +29,8 @@ use round_trip::{RoundTrip, Verdict};
 use std::{sync::Arc, time::Duration};
 use trial::Trial;
 
+/// What a look above a remembered ceiling is taken to cost: the service may have changed since.
+const RECALLED: Duration = Duration::from_secs(1);
 /// At least so many answers are judged at a time …
 const JUDGED: u32 = 32;
 /// … and so many for each that may be in flight: those of one moment are all slow by one cause.
@@ -154,6 +156,13 @@ impl Controller {
             self.freed_at = Some(now);
             self.fall(self.options.min_parallelism, Reason::BudgetFreed, now);
             self.approach = Some(self.before);
+        }
+    }
+
+    /// What others took of the service may be free now.
+    pub fn look_soon(&mut self) {
+        if let Some(ceiling) = &mut self.ceiling {
+            ceiling.look_soon();
         }
     }
 
@@ -385,18 +394,15 @@ impl Controller {
         }
     }
 
-    /// Begins where an earlier process ended, if that is not too long ago.
+    /// Begins where an earlier process ended, if it found a limit and that is not too long ago. A level
+    /// that was never rejected tells nothing: a fast start finds a better one.
     pub fn recall(&mut self, remembered: &Remembered, now: Time) {
         let fresh = now.saturating_sub(remembered.at) <= self.options.last_known_good_ttl;
-        if !fresh || !self.options.is_full() {
-            return;
+        if fresh && remembered.throttled && self.options.is_full() {
+            self.fast_start = None;
+            self.ceiling = Some(Ceiling::found(remembered.level, RECALLED, now));
+            self.raise(remembered.level, Reason::Remembered, now);
         }
-        self.fast_start = None;
-        if remembered.throttled {
-            self.ceiling =
-                Some(Ceiling::found(remembered.level, self.options.last_known_good_ttl / 50, now));
-        }
-        self.raise(remembered.level, Reason::Remembered, now);
     }
 }
 

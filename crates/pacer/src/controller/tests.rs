@@ -131,7 +131,7 @@ fn what_is_remembered_too_long_ago_is_passed_over() {
         class: "b".to_owned(),
         level: 20,
         throttled: true,
-        rate: None,
+        retry_after: Duration::ZERO,
         at,
     };
     let mut fresh = controller(Options::default());
@@ -140,4 +140,7 @@ fn what_is_remembered_too_long_ago_is_passed_over() {
     let mut stale = controller(Options::default());
     stale.recall(&remembered(seconds(699)), seconds(1_000));
     assert_eq!(stale.level(), 1);
+    let mut untried = controller(Options::default());
+    untried.recall(&Remembered { throttled: false, ..remembered(seconds(1_000)) }, seconds(1_000));
+    assert_eq!(untried.level(), 1, "a level that was never rejected is no limit");
 }

@@ -116,6 +116,13 @@ impl Gate {
         self.pacer.connection(connection).is_throttled(now)
     }
 
+    /// Until when all connections that are inside a Retry-After will have left it.
+    pub fn throttled_until(&self) -> Time {
+        let connections = 0..self.pacer.0.connections.len();
+        let until = connections.map(|index| self.pacer.connection(index).blocked_until());
+        until.max().unwrap_or_default()
+    }
+
     /// Where each connection stands.
     pub fn statistics(&self, now: Time) -> Vec<Statistics> {
         let connections = 0..self.pacer.0.connections.len();

@@ -1,5 +1,6 @@
 //! What makes two loads the same.
 
+use super::LoadSpec;
 use serde_json::json;
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
 use tidegate_records::Records;
@@ -16,15 +17,15 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub fn new(records: &Records, to: &str, operation: &str) -> Self {
+    pub fn new(records: &Records, spec: &LoadSpec, operation: &str) -> Self {
         let content = records.hash().to_hex();
-        let whole = [content.as_str(), to, operation].join("\n");
+        let whole = [content.as_str(), &spec.place, operation].join("\n");
         let load = blake3::hash(whole.as_bytes()).to_hex();
         let snapshot = Snapshot::freeze(&json!({
             "file": records.name(),
             "format": records.format().name(),
             "content": content.as_str(),
-            "to": to,
+            "to": spec.to,
             "operation": operation,
         }));
         Self {

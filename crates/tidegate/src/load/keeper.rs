@@ -14,6 +14,8 @@ use tokio::time::sleep;
 
 /// How often the pace is written down.
 const EVERY: Duration = Duration::from_secs(1);
+/// How often in that time it is looked whether something must be written at once.
+const LOOKS: u32 = 20;
 /// Who wrote more recently than this is at work.
 const AT_WORK: Duration = Duration::from_secs(5);
 /// The notes that are looked at: more processes on one sink are not expected.
@@ -62,9 +64,16 @@ impl<'a> Keeper<'a> {
     /// is only kept to be helpful: a store that does not answer is the worker's to report.
     pub async fn keep(&self) -> Infallible {
         loop {
+            let throttled_until = self.load.gate.throttled_until();
             let _ = self.note(true).await;
             self.share().await;
-            sleep(EVERY).await;
+            // A Retry-After must outlive this process: it is written down as soon as it is known.
+            for _ in 0..LOOKS {
+                sleep(EVERY / LOOKS).await;
+                if self.load.gate.throttled_until() > throttled_until {
+                    break;
+                }
+            }
         }
     }
 

@@ -39,8 +39,11 @@ const LEASE: Duration = Duration::from_secs(10);
 
 /// What to load where, and how.
 pub struct LoadSpec {
-    /// Names the sink: loads and notes about its pace go by it.
+    /// Names the sink for people; notes about its pace go by it.
     pub to: String,
+    /// All that makes it another sink. Loads of the same file to the same place are the same load; only
+    /// its hash is stored.
+    pub place: String,
     /// At most so many records in one request.
     pub group: usize,
     /// How to pace.
@@ -76,12 +79,12 @@ impl Load {
     /// Puts it together. Nothing is sent yet.
     pub fn new(records: Records, sink: Arc<dyn Sink>, spec: LoadSpec) -> Result<Self, OutOfRange> {
         let capabilities = sink.capabilities();
-        let mut options = spec.pacer;
+        let mut options = spec.pacer.clone();
         options.budgets.extend(capabilities.budgets.iter().map(budget));
         let pacer = Pacer::new(options, capabilities.connections)?;
         let gate = pacer.gate(&capabilities.operation);
         let records = Arc::new(records);
-        let identity = Identity::new(&records, &spec.to, &capabilities.operation);
+        let identity = Identity::new(&records, &spec, &capabilities.operation);
         let clock = WallClock::start();
         let group = spec.group.clamp(1, capabilities.max_group);
         let items = Arc::new(Loaded::new(records.clone(), &identity));

@@ -1,6 +1,6 @@
 //! What `load` says at the end.
 
-use super::{TakenUp, per_second};
+use super::{TakenUp, errors::ErrorsFile, per_second};
 use crate::{
     app::App,
     exit::Exit,
@@ -8,14 +8,9 @@ use crate::{
     show::{number, status},
     store,
 };
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::Path,
-    time::Duration,
-};
+use std::time::Duration;
 use tidegate::{
     BatchState, OpenStore,
     inspect::BatchStatus,
@@ -40,28 +35,29 @@ impl Ended<'_> {
     pub async fn finish(
         &self,
         app: &App,
-        errors: Option<&Path>,
+        errors: Option<ErrorsFile>,
         signal: Option<u8>,
     ) -> Result<Exit> {
         let status = store::status(self.store, self.taken_up.status.batch.id).await?;
-        if let Some(path) = errors {
-            self.write_errors(app, &status, path).await?;
+        let listed = errors.is_some();
+        if let Some(file) = errors {
+            self.write_errors(app, &status, file).await?;
         }
         if app.json {
             out::json(&self.json(&status))?;
         } else {
             out::data(&self.text(&status))?;
         }
-        self.say_what_failed(app, &status, errors).await?;
+        self.say_what_failed(app, &status, listed).await?;
         match signal {
             Some(code) if status.state == BatchState::Running => Ok(Exit::Stopped(code)),
             _ => Ok(Exit::of(status.state)),
         }
     }
 
-    /// What this process has settled.
-    fn settled(&self) -> u64 {
-        self.report.as_ref().map_or(0, |report| report.phases.settled_runs)
+    /// How many records were delivered since the command began.
+    fn delivered(&self, status: &BatchStatus) -> u64 {
+        status.progress.completed.saturating_sub(self.taken_up.status.progress.completed)
     }
 
     fn json(&self, status: &BatchStatus) -> serde_json::Value {
@@ -69,7 +65,7 @@ impl Ended<'_> {
         let more = json!({
             "resumed": self.taken_up.resumed,
             "seconds": self.time.as_secs_f64(),
-            "records_per_second": per_second(self.settled(), self.time),
+            "records_per_second": per_second(self.delivered(status), self.time),
             "sent": report.map(|report| report.sent),
             "pace": report.map(|report| &report.statistics),
             "malformed": self.load.records().malformed().count,
@@ -92,20 +88,20 @@ impl Ended<'_> {
             number::count(progress.dead),
         );
         if let Some(report) = &self.report {
-            text += &self.how(report);
+            text += &self.how(report, self.delivered(status));
         }
         text
     }
 
-    fn how(&self, report: &LoadReport) -> String {
+    fn how(&self, report: &LoadReport, delivered: u64) -> String {
         let sent = &report.sent;
         let levels = report.statistics.iter().map(|s| s.limit.to_string()).collect::<Vec<_>>();
         format!(
             "{} in {} ({}), {} requests, {} throttled ({}), {} without answer; \
              {} in flight allowed at the end\n",
-            number::count(self.settled()),
+            number::count(delivered),
             number::span(self.time),
-            number::rate(per_second(self.settled(), self.time)),
+            number::rate(per_second(delivered, self.time)),
             number::count(sent.requests),
             number::count(sent.throttled),
             number::percent(sent.throttled, sent.requests),
@@ -114,31 +110,25 @@ impl Ended<'_> {
         )
     }
 
-    async fn write_errors(&self, app: &App, status: &BatchStatus, path: &Path) -> Result<()> {
-        let shown = path.display();
-        let problem = || format!("cannot write `{shown}`");
-        let mut file = BufWriter::new(File::create(path).with_context(problem)?);
-        let write = |failure: tidegate::load::Failure| -> Result<()> {
-            writeln!(file, "{}", failure.text).with_context(problem)
-        };
-        let count = failures(self.load, self.store, status.batch.id, write).await?;
-        file.flush().with_context(problem)?;
-        if count > 0 {
-            app.say(&format!("{} dead records are in {shown}", number::count(count)));
-        }
-        Ok(())
-    }
-
-    async fn say_what_failed(
+    async fn write_errors(
         &self,
         app: &App,
         status: &BatchStatus,
-        errors: Option<&Path>,
+        mut file: ErrorsFile,
     ) -> Result<()> {
+        let write = |failure: tidegate::load::Failure| file.write(&failure.text);
+        let count = failures(self.load, self.store, status.batch.id, write).await?;
+        if count > 0 {
+            app.say(&format!("{} in {}", number::dead_records(count), file.path().display()));
+        }
+        file.finish()
+    }
+
+    async fn say_what_failed(&self, app: &App, status: &BatchStatus, listed: bool) -> Result<()> {
         if status.state == BatchState::Running {
             app.say("the same command goes on from here");
         }
-        if status.progress.dead == 0 || errors.is_some() {
+        if status.progress.dead == 0 || listed {
             return Ok(());
         }
         let query = tidegate::inspect::ExceptionQuery {

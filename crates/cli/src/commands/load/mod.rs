@@ -1,5 +1,6 @@
 //! `tidegate load`: a file of records into a service that throttles.
 
+mod errors;
 mod finish;
 
 use super::work;
@@ -14,6 +15,7 @@ use crate::{
     store,
 };
 use anyhow::{Context, Result, bail};
+use errors::ErrorsFile;
 use finish::Ended;
 use std::{
     io,
@@ -36,6 +38,8 @@ const DEFAULT_ATTEMPTS: u32 = 5;
 /// Loads a file, or goes on with a load that was begun before.
 pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     let sink = sinks::open(app, &args.to, &args.sink, &args.pace)?;
+    let errors =
+        args.errors.as_deref().map(|path| ErrorsFile::new(path, &args.file)).transpose()?;
     let records = scan(app, &args)?;
     report_malformed(app, &records, args.strict)?;
     sink.sink.check().await.with_context(|| format!("cannot reach {}", sink.name))?;
@@ -43,11 +47,12 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
         return dry_run(app, &records, &sink);
     }
     let max_attempts = args.max_attempts.or(app.config.max_attempts).unwrap_or(DEFAULT_ATTEMPTS);
-    let OpenSink { sink, name, group, pacer } = sink;
-    let load = Load::new(records, sink, LoadSpec { to: name, group, pacer, max_attempts })?;
+    let OpenSink { sink, name, place, group, pacer } = sink;
+    let to = name.clone();
+    let load = Load::new(records, sink, LoadSpec { to, place, group, pacer, max_attempts })?;
     let store = app.address.open_here().await?;
     let taken_up = take_up(&store, &load, args.again).await?;
-    announce(app, &load, &taken_up, &args);
+    announce(app, &load, &taken_up, &name);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let start = Instant::now();
     let report = match taken_up.status.state {
@@ -55,7 +60,7 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
         _ => None,
     };
     let ended = Ended { store: &store, load: &load, taken_up, report, time: start.elapsed() };
-    ended.finish(app, args.errors.as_deref(), signals.code()).await
+    ended.finish(app, errors, signals.code()).await
 }
 
 /// Reads the file once: counts its records and checks each.
@@ -160,14 +165,14 @@ async fn find(store: &OpenStore, load: &Load) -> Result<Option<BatchStatus>> {
     }
 }
 
-fn announce(app: &App, load: &Load, taken_up: &TakenUp, args: &LoadArgs) {
+fn announce(app: &App, load: &Load, taken_up: &TakenUp, to: &str) {
     let status = &taken_up.status;
     let (id, name) = (status.batch.id, load.records().name());
     let done = status.progress.completed + status.progress.dead;
     app.say(&match (taken_up.resumed, status.state) {
         (false, _) => {
             let records = number::count(status.batch.runs);
-            format!("load {id}: {records} records of {name} to {}", args.to)
+            format!("load {id}: {records} records of {name} to {to}")
         }
         (true, BatchState::Running) => format!(
             "going on with load {id}: {} of {} records are settled",
