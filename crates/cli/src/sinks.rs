@@ -54,6 +54,23 @@ pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<
     Ok(OpenSink { sink, group, pacer: paced(declared_pacer, pace)?, name, place })
 }
 
+/// With an address there is no file: what it says about keys is about flags.
+pub fn in_flags(to: &str, error: anyhow::Error) -> anyhow::Error {
+    const FLAGS: [(&str, &str); 6] = [
+        ("`allow`", "--allow"),
+        ("`ca_file`", "--ca-file"),
+        ("`max_group`", "--group"),
+        ("`body`", "--body"),
+        ("`url`", "--to"),
+        ("`timeout`", "--timeout"),
+    ];
+    if !to.contains("://") {
+        return error;
+    }
+    let text = format!("{error:#}");
+    anyhow!("{}", FLAGS.iter().fold(text, |text, (key, flag)| text.replace(key, flag)))
+}
+
 fn about(name: &str) -> String {
     format!("cannot use the sink {name}")
 }

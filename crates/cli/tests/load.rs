@@ -274,14 +274,14 @@ fn bad_input_is_refused_in_one_line() {
         (&["in.ndjson", "--max", "0"], "--max"),
         (&["in.ndjson", "--policy", "wild"], "full, seed, fixed:N"),
         (&["in.ndjson", "--format", "xml"], "xml"),
-        (&["in.ndjson", "--body", "item", "--group", "5"], "max_group"),
+        (&["in.ndjson", "--body", "item", "--group", "5"], "--group"),
         (&["in.ndjson", "--rate", "0"], "rate = 0"),
     ];
     for (args, expected) in cases {
         let args = [["load"].as_slice(), args, &local].concat();
         refused(&world.place.tidegate(&args), expected);
     }
-    refused(&world.place.tidegate(&["load", "in.ndjson", "--to", &url]), "add it to `allow`");
+    refused(&world.place.tidegate(&["load", "in.ndjson", "--to", &url]), "add it to --allow");
     refused(&world.place.tidegate(&["load", "in.ndjson", "--to", "crm"]), "no sink `crm`");
     let nobody = ["load", "in.ndjson", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
     refused(&world.place.tidegate(&nobody), "127.0.0.1:1");

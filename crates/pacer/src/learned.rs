@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// After so many trials in vain it is a budget that is used up, and no passing mood of the service.
 const TRIALS: u32 = 2;
+/// … and so long: what is shorter is a rate.
+const EXHAUSTED: Duration = Duration::from_secs(5);
 /// After so many windows without a rejection, and later after each one, a little more is tried.
 const RAISED_AFTER: u32 = 4;
 const RAISE: f64 = 1.05;
@@ -37,7 +39,14 @@ struct Exhausted {
     /// So many were accepted before.
     after: f64,
     trials: u32,
+    first: Time,
     last: Time,
+}
+
+impl Exhausted {
+    fn is_budget(&self) -> bool {
+        self.trials >= TRIALS && self.last.saturating_sub(self.first) >= EXHAUSTED
+    }
 }
 
 impl Learned {
@@ -68,7 +77,7 @@ impl Learned {
     /// A request that started then was accepted. Returns whether that ends an exhaustion: it was no
     /// matter of the level.
     pub fn accepted(&mut self, started: Time) -> bool {
-        let exhausted = self.exhausted.take().filter(|exhausted| exhausted.trials >= TRIALS);
+        let exhausted = self.exhausted.take().filter(Exhausted::is_budget);
         let paused = self.paused_until.take_if(|until| started >= *until).is_some();
         let learns = exhausted.is_some() || (paused && self.account.is_some());
         if learns {
@@ -115,7 +124,7 @@ impl Learned {
     pub fn rejected(&mut self, trial: bool, now: Time) {
         let counted = self.accepted as f64;
         let after = self.account.as_mut().map_or(counted, |account| account.used(now));
-        let new = Exhausted { after, trials: 0, last: now };
+        let new = Exhausted { after, trials: 0, first: now, last: now };
         let exhausted = self.exhausted.get_or_insert(new);
         exhausted.trials += u32::from(trial);
         exhausted.last = now;

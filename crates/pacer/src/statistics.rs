@@ -91,7 +91,7 @@ impl fmt::Display for Binding {
             Binding::Rate => "rate",
             Binding::Quota => "the service's quota",
             Binding::RetryAfter => "Retry-After",
-            Binding::Trial => "trial after a throttle",
+            Binding::Trial => "the one request that asks first",
         })
     }
 }

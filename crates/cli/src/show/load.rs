@@ -101,7 +101,8 @@ impl<'a> Follower<'a> {
             .front()
             .map_or(0.0, |(at, then)| per_second(done.saturating_sub(*then), at.elapsed()));
         let left = status.batch.runs.saturating_sub(done) as f64 / recent;
-        let left = Duration::try_from_secs_f64(left).ok().map(number::span);
+        let left = Duration::try_from_secs_f64(left).ok().filter(|_| self.load.absence().is_none());
+        let left = left.map(number::span);
         format!(
             "{} overall, {} in the last 30 s, {}",
             number::rate(overall),
@@ -112,16 +113,15 @@ impl<'a> Follower<'a> {
 
     /// What is in flight, what was throttled, what binds.
     fn pace(&self) -> String {
+        if let Some((reason, next)) = self.load.absence() {
+            return format!("not there: {reason}; next try in {}", number::span(next));
+        }
         let statistics = self.load.statistics();
         let sum = |of: fn(&Statistics) -> u32| statistics.iter().map(of).sum::<u32>();
         let sent = self.load.meter().sent();
         let binding = statistics.iter().map(|of| of.binding).find(|b| *b != Binding::Nothing);
-        let unavailable = match sent.unavailable {
-            0 => String::new(),
-            times => format!(" · {} times not there", number::count(times)),
-        };
         format!(
-            "{} of {} in flight (at most {}) · {} throttled ({}){unavailable} · bound by {}",
+            "{} of {} in flight (at most {}) · {} throttled ({}) · bound by {}",
             sum(|of| of.in_flight),
             sum(|of| of.limit),
             sum(|of| of.max_parallelism),

@@ -67,6 +67,11 @@ pub fn runs(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "run" } else { "runs" })
 }
 
+/// `1 record`, `2 records`.
+pub fn records(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "record" } else { "records" })
+}
+
 /// `1 dead record`, `2 dead records`.
 pub fn dead_records(number: u64) -> String {
     format!("{} dead {}", count(number), if number == 1 { "record" } else { "records" })

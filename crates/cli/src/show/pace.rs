@@ -13,6 +13,9 @@ use tidegate::{
 /// More decisions than this are only in the JSON.
 const DECISIONS: usize = 20;
 
+/// A process that writes nothing for so long is gone.
+const SILENT: Duration = Duration::from_secs(10);
+
 /// All of it, for programs.
 pub fn json(noted: &NotedPace, pace: Option<&Pace>) -> Value {
     json!({
@@ -31,7 +34,11 @@ pub fn text(noted: &NotedPace, pace: Option<&Pace>) -> String {
     let Some(pace) = pace else {
         return format!("{title}\n  written by another version\n");
     };
-    let state = if pace.running { "running" } else { "ended" };
+    let state = match pace.running {
+        true if noted.age < SILENT => "running",
+        true => "ended without a word",
+        false => "ended",
+    };
     let sent = &pace.sent;
     let mut text = format!(
         "{title}\n  {state}, as of {} ago: {} requests, {} throttled ({}), {} without answer\n\n{}",

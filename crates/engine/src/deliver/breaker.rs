@@ -15,8 +15,9 @@ pub(super) struct Breaker {
     open: Option<Open>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Open {
+    reason: String,
     since: Time,
     pause: Duration,
     until: Time,
@@ -25,7 +26,13 @@ struct Open {
 impl Breaker {
     /// When to send; in the past if at once.
     pub fn until(&self) -> Time {
-        self.open.map_or(Time::ZERO, |open| open.until)
+        self.open.as_ref().map_or(Time::ZERO, |open| open.until)
+    }
+
+    /// Why the sink is not there, and how long until the next try.
+    pub fn absence(&self, now: Time) -> Option<(String, Duration)> {
+        let open = self.open.as_ref()?;
+        Some((open.reason.clone(), open.until.saturating_sub(now)))
     }
 
     /// The sink answered.
@@ -34,9 +41,12 @@ impl Breaker {
     }
 
     /// The sink was not there, for a request sent at `sent`. Returns whether there is hope.
-    pub fn trip(&mut self, sent: Time, now: Time) -> bool {
+    pub fn trip(&mut self, reason: &str, sent: Time, now: Time) -> bool {
         match &mut self.open {
-            None => self.open = Some(Open { since: now, pause: FIRST, until: now + FIRST }),
+            None => {
+                let reason = reason.to_owned();
+                self.open = Some(Open { reason, since: now, pause: FIRST, until: now + FIRST });
+            }
             // Those that were sent together fail together: that is one failure.
             Some(open) if sent < open.until => {}
             Some(open) => {
@@ -44,7 +54,7 @@ impl Breaker {
                 open.until = now + open.pause;
             }
         }
-        self.open.is_none_or(|open| now.saturating_sub(open.since) < PATIENCE)
+        self.open.as_ref().is_none_or(|open| now.saturating_sub(open.since) < PATIENCE)
     }
 }
 
@@ -56,9 +66,9 @@ mod tests {
     fn failures_of_one_moment_are_one() {
         let mut breaker = Breaker::default();
         let now = Duration::from_secs(9);
-        (0..50).for_each(|_| assert!(breaker.trip(now, now)));
+        (0..50).for_each(|_| assert!(breaker.trip("gone", now, now)));
         assert_eq!(breaker.until(), now + FIRST);
-        assert!(breaker.trip(breaker.until(), breaker.until()));
+        assert!(breaker.trip("gone", breaker.until(), breaker.until()));
         assert_eq!(breaker.until(), now + FIRST + 2 * FIRST);
         breaker.close();
         assert_eq!(breaker.until(), Time::ZERO);
@@ -67,7 +77,7 @@ mod tests {
     #[test]
     fn hope_ends() {
         let (mut breaker, mut now, mut tries) = (Breaker::default(), Time::ZERO, 0);
-        while breaker.trip(now, now) {
+        while breaker.trip("gone", now, now) {
             now = breaker.until();
             tries += 1;
         }

@@ -12,9 +12,12 @@ use crate::act::{Desk, Hands, HandsError};
 use async_trait::async_trait;
 use breaker::Breaker;
 pub use clock::WallClock;
-use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 use tidegate_core::Sink;
 use tidegate_pacer::{Gate, Size};
@@ -108,6 +111,11 @@ impl Deliverer {
             meter: Arc::default(),
         };
         Self { route: Arc::new(route) }
+    }
+
+    /// Why the sink is not there, and how long until the next try; `None` while it is.
+    pub fn absence(&self) -> Option<(String, Duration)> {
+        self.route.breaker().absence(self.route.clock.time())
     }
 
     /// What was sent so far.

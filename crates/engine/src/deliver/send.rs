@@ -71,7 +71,7 @@ async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Ou
     let now = route.clock.time();
     if let Outcome::Unavailable(reason) = &answer.outcome {
         route.meter.unavailable.fetch_add(1, Relaxed);
-        if !route.breaker().trip(sent, now) {
+        if !route.breaker().trip(reason, sent, now) {
             return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));
         }
     } else {

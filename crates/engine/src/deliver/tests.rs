@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Stop, Until, Worker, WorkerOptions, phases::Phases};
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 use tidegate_core::{
     BatchState, Inspect, Keep, Memory, RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId,
     Workload, Workloads,

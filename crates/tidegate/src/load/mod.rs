@@ -129,6 +129,11 @@ impl Load {
         self.gate.statistics(self.clock.time())
     }
 
+    /// Why the sink is not there, and how long until the next try; `None` while it is.
+    pub fn absence(&self) -> Option<(String, Duration)> {
+        self.deliverer.absence()
+    }
+
     /// What this process has sent so far.
     pub fn meter(&self) -> Arc<Meter> {
         self.deliverer.meter()

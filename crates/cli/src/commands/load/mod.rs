@@ -37,12 +37,14 @@ const DEFAULT_ATTEMPTS: u32 = 5;
 
 /// Loads a file, or goes on with a load that was begun before.
 pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
-    let sink = sinks::open(app, &args.to, &args.sink, &args.pace)?;
+    let in_flags = |error| sinks::in_flags(&args.to, error);
+    let sink = sinks::open(app, &args.to, &args.sink, &args.pace).map_err(in_flags)?;
     let errors =
         args.errors.as_deref().map(|path| ErrorsFile::new(path, &args.file)).transpose()?;
     let records = scan(app, &args)?;
     report_malformed(app, &records, args.strict)?;
-    sink.sink.check().await.with_context(|| format!("cannot reach {}", sink.name))?;
+    let checked = sink.sink.check().await.with_context(|| format!("cannot reach {}", sink.name));
+    checked.map_err(in_flags)?;
     if args.dry_run {
         return dry_run(app, &records, &sink);
     }
@@ -116,9 +118,9 @@ fn dry_run(app: &App, records: &Records, sink: &OpenSink) -> Result<Exit> {
         }))?;
     } else {
         out::data(&format!(
-            "{}: {} records of {}, {} malformed\n{}: reached on {} as {}, up to {} per request\n",
+            "{}: {} of {}, {} malformed\n{}: reached on {} as {}, up to {} per request\n",
             records.name(),
-            number::count(records.len()),
+            number::records(records.len()),
             records.format(),
             number::count(malformed),
             sink.name,
@@ -171,8 +173,8 @@ fn announce(app: &App, load: &Load, taken_up: &TakenUp, to: &str) {
     let done = status.progress.completed + status.progress.dead;
     app.say(&match (taken_up.resumed, status.state) {
         (false, _) => {
-            let records = number::count(status.batch.runs);
-            format!("load {id}: {records} records of {name} to {to}")
+            let records = number::records(status.batch.runs);
+            format!("load {id}: {records} of {name} to {to}")
         }
         (true, BatchState::Running) => format!(
             "going on with load {id}: {} of {} records are settled",
