@@ -176,7 +176,11 @@ impl Connection {
     /// A request ended.
     pub fn end(&mut self, class: usize, started: Started, outcome: Outcome, hint: Hint, now: Time) {
         self.in_flight -= 1;
-        self.charge(BudgetKind::ExecutionSeconds, (now - started.at).as_secs_f64(), now);
+        self.charge(
+            BudgetKind::ExecutionSeconds,
+            now.saturating_sub(started.at).as_secs_f64(),
+            now,
+        );
         self.heed(hint, now);
         let controller = self.class(class, now);
         match outcome {

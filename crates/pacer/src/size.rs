@@ -29,6 +29,7 @@ impl Size {
 
     /// A request of this size succeeded.
     pub fn succeeded(&mut self, size: usize) {
+        self.too_large = self.too_large.filter(|refused| size < *refused);
         if size < self.now || self.now == self.max {
             return;
         }

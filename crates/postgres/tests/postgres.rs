@@ -276,6 +276,15 @@ async fn a_call_past_its_deadline_fails_and_leaves_nothing_behind() {
     tokio::time::resume();
     assert_eq!((error.kind(), error.class()), (Kind::Deadline, Class::Transient));
 
+    // Its cancellation is on its way: the statement must not get the lock before.
+    let waiting = "select 1 from pg_stat_activity \
+                   where datname = current_database() and wait_event_type = 'Lock'";
+    let gone = async {
+        while !database.rows(waiting).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), gone).await.unwrap();
     blocker.batch_execute("commit").await.unwrap();
     let claim = store.claim(request(1, 10)).await.unwrap();
     assert_eq!(claim.leases.len(), 1);

@@ -21,7 +21,7 @@ use std::{
 };
 use tidegate_core::Sink;
 use tidegate_pacer::{Gate, Size};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Most groups that are leased at the same time: bounds the memory, whatever the pacer allows.
 const MOST_GROUPS: u32 = 1_024;
@@ -60,6 +60,7 @@ pub(crate) struct Route {
 #[derive(Debug, Default)]
 pub struct Meter {
     requests: AtomicU64,
+    answers: AtomicU64,
     throttled: AtomicU64,
     unavailable: AtomicU64,
     timed_out: AtomicU64,
@@ -133,13 +134,16 @@ impl Hands for Deliverer {
 
     async fn work(&self, desk: Arc<Desk>) -> Result<(), HandsError> {
         let mut tasks: JoinSet<Result<(), HandsError>> = JoinSet::new();
+        let mut ended = Ok(());
         loop {
             tokio::select! {
                 biased;
-                Some(ended) = tasks.join_next(), if !tasks.is_empty() => match ended {
-                    Ok(ended) => ended?,
-                    Err(panic) => return Err(HandsError::Sink(format!("a task ended: {panic}"))),
-                },
+                Some(task) = tasks.join_next(), if !tasks.is_empty() => {
+                    ended = ended.and(outcome(task));
+                    if ended.is_err() {
+                        desk.close(); // what is in flight is still finished, and recorded
+                    }
+                }
                 acting = desk.next() => match acting {
                     Some(acting) => {
                         tasks.spawn(task::deliver(self.route.clone(), desk.clone(), acting));
@@ -148,11 +152,15 @@ impl Hands for Deliverer {
                 },
             }
         }
-        while let Some(ended) = tasks.join_next().await {
-            ended.map_err(|panic| HandsError::Sink(format!("a task ended: {panic}")))??;
+        while let Some(task) = tasks.join_next().await {
+            ended = ended.and(outcome(task));
         }
-        Ok(())
+        ended
     }
+}
+
+fn outcome(task: Result<Result<(), HandsError>, JoinError>) -> Result<(), HandsError> {
+    task.unwrap_or_else(|panic| Err(HandsError::Sink(format!("a task ended: {panic}"))))
 }
 
 impl Route {

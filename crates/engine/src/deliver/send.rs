@@ -8,6 +8,10 @@ use tidegate_pacer::{self as pacer, Clock, Permit};
 
 /// So many time-outs of one item are its own failure.
 const TIME_OUTS: u32 = 3;
+/// A sink that was not there so often for some items may be there for half of them: perhaps it ends at one.
+const ABSENCES: u32 = 3;
+/// For the last item of all, so often.
+const ALONE: u32 = 10;
 
 /// Sends items until each has a verdict, in their order. After a stop nothing more is sent: the first
 /// ones have theirs.
@@ -26,7 +30,10 @@ pub(super) async fn send(
             permit = wait(route) => permit?,
         };
         let outcome = attempt(route, permit, &group).await?;
-        pending.extend(judge(route, part, outcome, &mut verdicts)?);
+        // What the sink is not there for comes after the rest: it may be there for that.
+        let at = if matches!(outcome, Outcome::Unavailable(_)) { 0 } else { pending.len() };
+        let alone = pending.is_empty() && desk.load().0 <= 1;
+        pending.splice(at..at, judge(route, part, outcome, alone, &mut verdicts)?);
     }
     Ok(verdicts.into_iter().map_while(|verdict| verdict).collect())
 }
@@ -36,6 +43,16 @@ struct Part {
     /// By their place in the group.
     items: Vec<usize>,
     time_outs: u32,
+    /// How often the sink was not there for them …
+    absences: u32,
+    /// … and how many answers others had got when that began.
+    answers: u64,
+}
+
+impl Part {
+    fn new(items: Vec<usize>) -> Self {
+        Self { items, time_outs: 0, absences: 0, answers: 0 }
+    }
 }
 
 fn unreadable(item: &Readable) -> Option<Verdict> {
@@ -50,7 +67,7 @@ fn item(readable: &Readable) -> Option<Item<'_>> {
 fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
     let open = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_none());
     let items: Vec<usize> = open.map(|(at, _)| at).collect();
-    if items.is_empty() { Vec::new() } else { vec![Part { items, time_outs: 0 }] }
+    if items.is_empty() { Vec::new() } else { vec![Part::new(items)] }
 }
 
 /// Waits for the sink to be there, and at the gate.
@@ -74,8 +91,9 @@ async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Ou
         if !route.breaker().trip(reason, sent, now) {
             return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));
         }
-    } else {
+    } else if answer.outcome != Outcome::TimedOut {
         route.breaker().close();
+        route.meter.answers.fetch_add(1, Relaxed);
     }
     teach(permit, &answer, now);
     Ok(answer.outcome)
@@ -107,10 +125,15 @@ fn judge(
     route: &Route,
     mut part: Part,
     outcome: Outcome,
+    alone: bool,
     verdicts: &mut [Option<Verdict>],
 ) -> Result<Vec<Part>, HandsError> {
     let count = part.items.len();
     match outcome {
+        // It failed at the whole: perhaps for the sake of one.
+        Outcome::Answered(answers) if count > 1 && answers.iter().all(is_retry) => {
+            Ok(part.halves())
+        }
         Outcome::Answered(answers) if answers.len() == count => {
             route.size().succeeded(count);
             part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
@@ -124,7 +147,7 @@ fn judge(
             route.meter.throttled.fetch_add(1, Relaxed);
             Ok(vec![part])
         }
-        Outcome::Unavailable(_) => Ok(vec![part]),
+        Outcome::Unavailable(reason) => Ok(absent(route, part, reason, alone, verdicts)),
         Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
         Outcome::TooLarge(reason) | Outcome::Refused(reason) if count == 1 => {
             verdicts[part.items[0]] = Some(Verdict::Dead(reason));
@@ -151,11 +174,42 @@ fn judge(
     }
 }
 
+fn is_retry(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Retry(_))
+}
+
+/// The sink was not there. No item is at fault, unless it is there for all others.
+fn absent(
+    route: &Route,
+    mut part: Part,
+    reason: String,
+    alone: bool,
+    verdicts: &mut [Option<Verdict>],
+) -> Vec<Part> {
+    let answers = route.meter.answers.load(Relaxed);
+    if part.absences == 0 {
+        part.answers = answers;
+    }
+    part.absences += 1;
+    if part.absences < ABSENCES {
+        return vec![part];
+    }
+    if part.items.len() > 1 {
+        return part.halves();
+    }
+    // Others were answered meanwhile; or there are none left, and earlier ones were.
+    let there = answers > part.answers || (alone && answers > 0 && part.absences >= ALONE);
+    if !there {
+        return vec![part];
+    }
+    verdicts[part.items[0]] = Some(Verdict::Retry(reason));
+    Vec::new()
+}
+
 impl Part {
     /// The second half first: parts are taken from the end.
     fn halves(mut self) -> Vec<Part> {
         let second = self.items.split_off(self.items.len() / 2);
-        let part = |items| Part { items, time_outs: self.time_outs };
-        vec![part(second), part(self.items)]
+        vec![Part::new(second), Part::new(self.items)]
     }
 }

@@ -21,6 +21,10 @@ struct Fake {
     /// The first answers are these.
     first: Mutex<Vec<Outcome>>,
     max: Option<usize>,
+    /// It is not there for this one.
+    poison: Option<u64>,
+    /// This one breaks it.
+    fatal: Option<u64>,
 }
 
 impl Fake {
@@ -31,6 +35,15 @@ impl Fake {
     fn outcome(&self, delivery: &Delivery<'_>) -> Outcome {
         if let Some(first) = self.first.lock().unwrap().pop() {
             return first;
+        }
+        let has = |index: Option<u64>| {
+            delivery.items.iter().any(|item| Some(Self::index(item.id)) == index)
+        };
+        if has(self.poison) {
+            return Outcome::Unavailable("503".to_owned());
+        }
+        if has(self.fatal) {
+            return Outcome::Broken("no right".to_owned());
         }
         if self.max.is_some_and(|max| delivery.items.len() > max) {
             return Outcome::TooLarge("too many".to_owned());
@@ -267,4 +280,31 @@ async fn a_stop_does_not_wait_for_a_retry_after() {
     let loaded = load(sink, 100, 10, stop).await;
     assert_eq!((loaded.ended.clone(), loaded.taken()), (Ok(()), 0));
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_that_fails_as_a_whole_is_halved() {
+    let failed = Outcome::Answered(vec![Verdict::Retry("500".to_owned()); 10]);
+    let sink = Fake { first: Mutex::new(vec![failed]), ..Fake::default() };
+    let loaded = load(sink, 10, 10, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.duplicates(), loaded.dead().await.len()), (10, 0, 0));
+    assert_eq!(*loaded.sink.groups.lock().unwrap(), [10, 5, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_for_which_the_sink_is_never_there_holds_up_no_other() {
+    let sink = Fake { poison: Some(33), ..Fake::default() };
+    let loaded = load(sink, 200, 10, Stop::new()).await;
+    assert_eq!((loaded.ended.clone(), loaded.taken()), (Ok(()), 199));
+    let dead: Vec<u64> = loaded.dead().await.into_iter().map(|(index, _)| index).collect();
+    assert_eq!(dead, [33]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fatal_answer_lets_the_others_finish() {
+    let sink = Fake { fatal: Some(150), ..Fake::default() };
+    let loaded = load(sink, 1_000, 1, Stop::new()).await;
+    assert_eq!(loaded.ended, Err("no right".to_owned()));
+    let progress = loaded.store.batches(BatchQuery::newest(1)).await.unwrap()[0].progress;
+    assert_eq!(progress.completed as usize, loaded.taken(), "all that was delivered is settled");
 }

@@ -76,7 +76,7 @@ impl Ceiling {
     }
 
     fn wait(&mut self, cost: Duration, now: Time) {
-        let first = FIRST_PROBE.max(cost * PROBE_COSTS);
+        let first = FIRST_PROBE.max(cost.saturating_mul(PROBE_COSTS));
         self.probe_at = now + first.saturating_mul(1 << self.failures.min(16)).min(LAST_PROBE);
     }
 }

@@ -86,8 +86,8 @@ impl Controller {
     fn trial_rejected(&mut self, started: Started, rejection: Rejection, now: Time) -> Cause {
         self.evidence.rejected(started.seen, true, now);
         match rejection.retry_after {
-            Some(_) => self.trial = Trial::due(now),
-            None => self.trial.again(self.round_trip.mean(), now),
+            Some(wait) if !wait.is_zero() => self.trial = Trial::due(now),
+            _ => self.trial.again(self.round_trip.mean(), now),
         }
         let cause = self.evidence.cause();
         self.heed(cause, rejection, now);

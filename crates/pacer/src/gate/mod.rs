@@ -166,17 +166,11 @@ impl Gate {
     }
 }
 
-/// An answer may come at any time, so a wait for one is taken to be the shortest.
+/// Both end when an answer comes; the one that ends by itself first tells when to look again.
 fn sooner(one: Wait, other: Wait) -> Wait {
     match (one.until, other.until) {
-        (None, _) => one,
-        (_, None) => other,
-        (Some(a), Some(b)) => {
-            if a <= b {
-                one
-            } else {
-                other
-            }
-        }
+        (None, _) => other,
+        (Some(a), Some(b)) if b < a => other,
+        _ => one,
     }
 }

@@ -13,7 +13,7 @@ pub trait Clock: Send + Sync {
     fn sleep_until(&self, time: Time) -> impl Future<Output = ()> + Send;
 }
 
-/// Every connection is inside a Retry-After, for longer than callers want to wait.
+/// The service wants to be left alone on every connection, for longer than callers want to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("every connection is throttled for another {0:.0?}")]
 pub struct TooLong(pub Duration);
@@ -40,7 +40,8 @@ impl Gate {
             return Ok(());
         };
         let left = until.saturating_sub(now);
-        if wait.binding == Binding::RetryAfter && left > self.pacer.0.options.tolerance {
+        let asked = matches!(wait.binding, Binding::RetryAfter | Binding::Quota);
+        if asked && left > self.pacer.0.options.tolerance {
             return Err(TooLong(left));
         }
         let (room, time) = (std::pin::pin!(room), std::pin::pin!(clock.sleep_until(until)));

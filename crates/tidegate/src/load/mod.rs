@@ -197,5 +197,3 @@ pub async fn paces(
     Ok(noted.into_iter().map(decoded).collect())
 }
 
-#[cfg(test)]
-mod tests;
