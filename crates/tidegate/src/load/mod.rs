@@ -196,4 +196,3 @@ pub async fn paces(
     };
     Ok(noted.into_iter().map(decoded).collect())
 }
-
