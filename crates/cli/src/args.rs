@@ -147,7 +147,7 @@ pub enum Command {
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),
-    /// Measure the speed of a store
+    /// Measure the speed of a store, and of loads into a service that throttles
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
     /// Try things out: a service that throttles
