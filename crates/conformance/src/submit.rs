@@ -31,6 +31,21 @@ pub(crate) async fn a_batch_is_stored_as_it_was_submitted(bench: Bench) {
     }
 }
 
+pub(crate) async fn a_batch_that_is_running_is_not_stored_twice(bench: Bench) {
+    let new = || NewBatch { workload: "load:1".to_owned(), ..new_batch(12) };
+    let both = tokio::join!(bench.store.submit_once(new()), bench.store.submit_once(new()));
+    let (one, two) = (both.0.unwrap(), both.1.unwrap());
+    assert_eq!(one, two);
+    let other = bench.submit(1).await;
+    assert!(other > one, "others are not looked at");
+    bench.store.cancel(one).await.unwrap();
+    let next = bench.store.submit_once(new()).await.unwrap();
+    assert!(next > other, "{next} {other}");
+    let query = BatchQuery { workload: Some("load:1".to_owned()), ..BatchQuery::newest(10) };
+    let found = bench.store.batches(query).await.unwrap();
+    assert_eq!(found.iter().map(|status| status.batch.id).collect::<Vec<_>>(), [next, one]);
+}
+
 pub(crate) async fn every_seed_survives(bench: Bench) {
     for seed in [0, 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
         let batch = bench.submit_batch(NewBatch { seed, ..new_batch(1) }).await;

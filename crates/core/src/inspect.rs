@@ -33,6 +33,8 @@ pub struct BatchQuery {
     pub id: Option<BatchId>,
     /// Only those in this state.
     pub state: Option<BatchState>,
+    /// Only those of this workload.
+    pub workload: Option<String>,
     /// Only those older than this one.
     pub before: Option<BatchId>,
     /// At most this many.
@@ -42,12 +44,12 @@ pub struct BatchQuery {
 impl BatchQuery {
     /// One batch.
     pub fn one(id: BatchId) -> Self {
-        Self { id: Some(id), state: None, before: None, limit: 1 }
+        Self { id: Some(id), ..Self::newest(1) }
     }
 
     /// The newest batches.
     pub fn newest(limit: usize) -> Self {
-        Self { id: None, state: None, before: None, limit }
+        Self { id: None, state: None, workload: None, before: None, limit }
     }
 }
 

@@ -10,8 +10,9 @@ pub trait Sink: Send + Sync {
     /// What this sink can do.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// Reaches the system on every connection, with its credentials, and delivers nothing.
-    async fn check(&self) -> Result<(), SinkError>;
+    /// Reaches the system on every connection, with its credentials, and delivers nothing. Returns how
+    /// long the system wants to be left alone, if it says so.
+    async fn check(&self) -> Result<Option<Duration>, SinkError>;
 
     /// Sends one group over one connection, once. Whatever comes back is an answer: nothing here is
     /// sent twice.
@@ -113,6 +114,11 @@ pub enum Outcome {
 pub enum Verdict {
     /// Delivered.
     Done,
+    /// Refused for the sake of the system's pace; nothing was done.
+    Throttled {
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+    },
     /// Failed, for a reason that may pass.
     Retry(String),
     /// Failed for good.

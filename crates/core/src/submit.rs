@@ -70,6 +70,10 @@ pub trait Submit: Send + Sync {
     /// unknown if the error says so.
     async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError>;
 
+    /// Stores a batch unless one of the same workload is running, and returns the one that is running
+    /// then. Of those who ask at the same time, one stores and all get the same.
+    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError>;
+
     /// Stops a running batch. Afterwards nobody can claim or settle anything of it; what was settled
     /// before stays. Refused if the batch is not running.
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError>;

@@ -11,6 +11,8 @@ const FIRST_RAISE: Duration = Duration::from_secs(10);
 const LAST_RAISE: Duration = Duration::from_secs(900);
 /// By how much it is raised at first, and twice as much after each raise that proves right.
 const RAISE: f64 = 0.05;
+/// A rate of which less than this is used is not raised: nobody would know whether it is right.
+const USED: f64 = 0.8;
 /// A rate is kept a little below what was accepted: windows of others are never exactly ours.
 const BELOW: f64 = 0.99;
 
@@ -28,6 +30,17 @@ struct Learned {
     failures: u32,
     raise: f64,
     raise_at: Time,
+    /// When it was raised last, and how many requests started since.
+    since: Time,
+    started: u32,
+}
+
+impl Learned {
+    /// Whether a higher rate would be used: most of what this one allows was.
+    fn is_used(&self, per_second: f64, now: Time) -> bool {
+        let allowed = per_second * now.saturating_sub(self.since).as_secs_f64();
+        f64::from(self.started) >= USED * allowed
+    }
 }
 
 impl Bucket {
@@ -38,7 +51,8 @@ impl Bucket {
 
     /// A rate that was learned: it is tried again, a little higher, from time to time.
     pub fn learned(per_second: u32, now: Time) -> Self {
-        let learned = Learned { failures: 0, raise: RAISE, raise_at: now + FIRST_RAISE };
+        let raise_at = now + FIRST_RAISE;
+        let learned = Learned { failures: 0, raise: RAISE, raise_at, since: now, started: 0 };
         let per_second = (f64::from(per_second) * BELOW).max(0.1);
         Self { per_second, next: now, learned: Some(learned) }
     }
@@ -52,6 +66,7 @@ impl Bucket {
             learned.raise = RAISE;
             let wait = FIRST_RAISE.saturating_mul(1 << learned.failures.min(16));
             learned.raise_at = now + wait.min(LAST_RAISE);
+            (learned.since, learned.started) = (now, 0);
         }
     }
 
@@ -73,12 +88,16 @@ impl Bucket {
 
     /// A request starts.
     pub fn start(&mut self, now: Time) {
-        if let Some(learned) = &mut self.learned
-            && now >= learned.raise_at
-        {
-            self.per_second *= 1.0 + learned.raise;
-            learned.raise *= 2.0;
-            learned.raise_at = now + FIRST_RAISE;
+        if let Some(learned) = &mut self.learned {
+            learned.started += 1;
+            if now >= learned.raise_at {
+                if learned.is_used(self.per_second, now) {
+                    self.per_second *= 1.0 + learned.raise;
+                    learned.raise *= 2.0;
+                }
+                learned.raise_at = now + FIRST_RAISE;
+                (learned.since, learned.started) = (now, 0);
+            }
         }
         let space = Duration::from_secs_f64(1.0 / self.per_second);
         self.next = self.next.max(now) + space;
@@ -113,15 +132,22 @@ mod tests {
     #[test]
     fn a_learned_rate_is_tried_higher_later_and_later() {
         let mut bucket = Bucket::learned(100, Time::ZERO);
-        bucket.start(Duration::from_secs(9));
+        assert!((0..10).all(|second| started(&mut bucket, Duration::from_secs(second)) > 90));
         assert_eq!(bucket.per_second(), 99.0);
         bucket.start(Duration::from_secs(10));
         assert!(bucket.per_second() > 100.0);
         bucket.confirmed(100, Duration::from_secs(10));
-        bucket.start(Duration::from_secs(29));
+        assert!((10..30).all(|second| started(&mut bucket, Duration::from_secs(second)) > 90));
         assert_eq!(bucket.per_second(), 99.0);
         bucket.start(Duration::from_secs(30));
         assert!(bucket.per_second() > 100.0);
+    }
+
+    #[test]
+    fn a_rate_that_nobody_uses_is_not_raised() {
+        let mut bucket = Bucket::learned(100, Time::ZERO);
+        (0..1_000).for_each(|second| bucket.start(Duration::from_secs(second)));
+        assert_eq!(bucket.per_second(), 99.0);
     }
 
     #[test]

@@ -23,8 +23,10 @@ pub(crate) struct Connection {
     in_flight: u32,
     /// So many processes share what the service allows.
     among: u32,
-    /// Nothing is sent before this: a Retry-After.
+    /// Nothing is sent before this: a Retry-After …
     blocked_until: Time,
+    /// … or one that another process was told.
+    held_until: Time,
     /// What the service last asked for.
     hint: Option<u32>,
     quota: Option<Quota>,
@@ -71,6 +73,7 @@ impl Connection {
             in_flight: 0,
             among: 1,
             blocked_until: Time::ZERO,
+            held_until: Time::ZERO,
             hint: None,
             quota: None,
             concurrent: concurrent.map(|budget| budget.limit as u32).min(),
@@ -92,13 +95,22 @@ impl Connection {
 
     /// Whether it is inside a Retry-After.
     pub fn is_throttled(&self, now: Time) -> bool {
-        now < self.blocked_until
+        now < self.blocked_until.max(self.held_until)
+    }
+
+    /// How much of a class may be in flight; nothing inside a Retry-After.
+    pub fn limit(&mut self, class: usize, now: Time) -> u32 {
+        if self.is_throttled(now) {
+            return 0;
+        }
+        self.class(class, now).level().min(self.ceiling().0)
     }
 
     /// How many requests of a class may start now.
     pub fn room(&mut self, class: usize, now: Time) -> Result<u32, Wait> {
         if self.is_throttled(now) {
-            return Err(Wait::until(Binding::RetryAfter, self.blocked_until));
+            let until = self.blocked_until.max(self.held_until);
+            return Err(Wait::until(Binding::RetryAfter, until));
         }
         let max = self.options.max;
         let controller = self.class(class, now);
@@ -222,14 +234,16 @@ impl Connection {
         self.class(class, now).ended(started, false, now);
     }
 
-    /// Takes one of so many equal parts of what was declared or hinted. What is learned is learned with
-    /// the others at work.
-    pub fn share(&mut self, among: u32) {
-        let (before, after) = (f64::from(self.among), f64::from(among.max(1)));
-        self.among = among.max(1);
-        if after < before {
-            self.classes.values_mut().for_each(Controller::look_soon);
+    /// Takes one of so many equal parts of what was declared, hinted or found. What is found from here
+    /// on is found with the others at work.
+    pub fn share(&mut self, among: u32, now: Time) {
+        let among = among.max(1);
+        if among == self.among {
+            return;
         }
+        let (before, after) = (f64::from(self.among), f64::from(among));
+        self.classes.values_mut().for_each(|class| class.share(self.among, among, now));
+        self.among = among;
         self.accounts.iter_mut().for_each(|account| account.limit *= before / after);
         if let Some(bucket) = &mut self.bucket {
             bucket.share(before / after);
@@ -274,14 +288,23 @@ impl Connection {
         Remembered { connection, class, level, throttled, retry_after, at: now }
     }
 
+    /// Sends nothing before this time.
+    pub fn hold(&mut self, until: Time) {
+        self.held_until = self.held_until.max(until);
+    }
+
     /// Until when the service wants to be left alone.
     pub fn blocked_until(&self) -> Time {
         self.blocked_until
     }
 
-    pub fn recall(&mut self, class: usize, remembered: &Remembered, now: Time) {
+    /// The service wanted to be left alone, and still may.
+    pub fn blocked_again(&mut self, remembered: &Remembered) {
         let until = remembered.at.saturating_add(remembered.retry_after);
         self.blocked_until = self.blocked_until.max(until);
+    }
+
+    pub fn recall(&mut self, class: usize, remembered: &Remembered, now: Time) {
         self.class(class, now).recall(remembered, now);
     }
 }

@@ -58,6 +58,8 @@ pub enum Reason {
     Reset,
     /// Known from earlier.
     Remembered,
+    /// Another process sends to the same service.
+    Shared,
 }
 
 /// What a rejection tells about the limit behind it.
@@ -105,6 +107,7 @@ impl fmt::Display for Reason {
             Reason::Idle => f.write_str("idle: learn again"),
             Reason::Reset => f.write_str("reset"),
             Reason::Remembered => f.write_str("remembered from earlier"),
+            Reason::Shared => f.write_str("shared with another process"),
         }
     }
 }

@@ -179,7 +179,7 @@ impl Budget {
     }
 }
 
-fn within<T: PartialOrd + fmt::Display>(
+pub(crate) fn within<T: PartialOrd + fmt::Display>(
     name: &'static str,
     value: T,
     range: RangeInclusive<T>,

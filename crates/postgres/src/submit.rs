@@ -4,38 +4,38 @@ use crate::{
     Postgres,
     decode::{get, millis, state},
     error::corrupt,
+    pool::Params,
 };
 use async_trait::async_trait;
 use tidegate_core::{
     Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit, submit::NewBatch,
 };
-use tokio_postgres::types::Type;
+use tokio_postgres::{
+    Row, Transaction,
+    types::{ToSql, Type},
+};
+
+const SUBMIT: &str = include_str!("sql/submit.sql");
 
 #[async_trait]
 impl Submit for Postgres {
     async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError> {
         batch.check()?;
-        let rows = self
-            .pool
-            .query(
-                "submit",
-                include_str!("sql/submit.sql"),
-                &[
-                    (&&batch.snapshot.hash().0[..], Type::BYTEA),
-                    (&batch.snapshot.text(), Type::TEXT),
-                    (&batch.workload, Type::TEXT),
-                    (&(batch.seed as i64), Type::INT8),
-                    (&(batch.runs as i64), Type::INT8),
-                    (&batch.keep.to_string(), Type::TEXT),
-                    (&i32::try_from(batch.retry.max_attempts).unwrap_or(i32::MAX), Type::INT4),
-                    (&millis(batch.retry.base), Type::INT8),
-                    (&millis(batch.retry.cap), Type::INT8),
-                    (&batch.timeout.map(millis), Type::INT8),
-                ],
-            )
-            .await?;
+        let columns = Columns::of(&batch);
+        let rows = self.pool.query("submit", SUBMIT, &columns.params()).await?;
         let row = rows.first().ok_or_else(|| corrupt("submit", "the new batch has no number"))?;
         Ok(batch.into_batch(BatchId(get("submit", row, "id")?)))
+    }
+
+    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+        batch.check()?;
+        let row = self.pool.with_connection("submit", async |client| {
+            let transaction = client.transaction().await?;
+            let row = running_or_new(&transaction, &batch).await?;
+            transaction.commit().await?;
+            Ok(row)
+        });
+        Ok(BatchId(get("submit", &row.await?, "id")?))
     }
 
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {
@@ -61,6 +61,65 @@ impl Submit for Postgres {
             )),
             _ => get::<i64>("retry", row, "count").map(|count| count as u64),
         }
+    }
+}
+
+async fn running_or_new(
+    transaction: &Transaction<'_>,
+    batch: &NewBatch,
+) -> Result<Row, tokio_postgres::Error> {
+    let workload: Params<'_> = &[(&batch.workload, Type::TEXT)];
+    transaction.query_typed(include_str!("sql/submit_lock.sql"), workload).await?;
+    let running = include_str!("sql/submit_running.sql");
+    match transaction.query_typed_opt(running, workload).await? {
+        Some(running) => Ok(running),
+        None => transaction.query_typed_one(SUBMIT, &Columns::of(batch).params()).await,
+    }
+}
+
+/// What the statement takes, in the forms that it takes.
+struct Columns<'b> {
+    batch: &'b NewBatch,
+    snapshot: Vec<u8>,
+    text: &'b str,
+    seed: i64,
+    runs: i64,
+    keep: String,
+    max_attempts: i32,
+    backoff: i64,
+    backoff_cap: i64,
+    timeout: Option<i64>,
+}
+
+impl<'b> Columns<'b> {
+    fn of(batch: &'b NewBatch) -> Self {
+        Self {
+            batch,
+            snapshot: batch.snapshot.hash().0.to_vec(),
+            text: batch.snapshot.text(),
+            seed: batch.seed as i64,
+            runs: batch.runs as i64,
+            keep: batch.keep.to_string(),
+            max_attempts: i32::try_from(batch.retry.max_attempts).unwrap_or(i32::MAX),
+            backoff: millis(batch.retry.base),
+            backoff_cap: millis(batch.retry.cap),
+            timeout: batch.timeout.map(millis),
+        }
+    }
+
+    fn params(&self) -> [(&(dyn ToSql + Sync), Type); 10] {
+        [
+            (&self.snapshot, Type::BYTEA),
+            (&self.text, Type::TEXT),
+            (&self.batch.workload, Type::TEXT),
+            (&self.seed, Type::INT8),
+            (&self.runs, Type::INT8),
+            (&self.keep, Type::TEXT),
+            (&self.max_attempts, Type::INT4),
+            (&self.backoff, Type::INT8),
+            (&self.backoff_cap, Type::INT8),
+            (&self.timeout, Type::INT8),
+        ]
     }
 }
 

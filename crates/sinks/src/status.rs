@@ -2,7 +2,7 @@
 
 use crate::{client::Reply, reason, retry_after::retry_after};
 use reqwest::header::LOCATION;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tidegate_core::sink::{Outcome, Verdict};
 
 /// The outcome, unless it is the sink's own to judge.
@@ -20,21 +20,27 @@ pub fn common(reply: &Reply, connection: &str, now: SystemTime) -> Option<Outcom
         402 | 405 | 406 | 407 | 415 | 426 => Outcome::Broken(reason()),
         // The request did not arrive in whole, or too soon.
         408 | 425 => Outcome::Unavailable(reason()),
+        504 => Outcome::TimedOut,
         413 => Outcome::TooLarge(reason()),
         429 => throttled(reply, now),
         503 | 529 if retry_after(&reply.headers, now).is_some() => throttled(reply, now),
         // What stands between says that the service itself is not there; 520 and up are
         // Cloudflare's.
-        502 | 503 | 504 | 520..=530 => Outcome::Unavailable(reason()),
+        502 | 503 | 520..=530 => Outcome::Unavailable(reason()),
         _ => return None,
     })
 }
 
 /// What became of one item, by a status of its own.
-pub fn verdict(status: u16, reason: impl FnOnce() -> String) -> Verdict {
+pub fn verdict(
+    status: u16,
+    retry_after: Option<Duration>,
+    reason: impl FnOnce() -> String,
+) -> Verdict {
     match status {
         200..=299 => Verdict::Done,
-        408 | 425 | 429 | 500..=599 => Verdict::Retry(reason()),
+        429 => Verdict::Throttled { retry_after },
+        408 | 425 | 500..=599 => Verdict::Retry(reason()),
         _ => Verdict::Dead(reason()),
     }
 }

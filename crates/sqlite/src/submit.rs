@@ -20,6 +20,13 @@ impl Submit for Sqlite {
         Ok(batch)
     }
 
+    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+        batch.check()?;
+        let id = self.write("submit", move |sql| submit_once(sql, batch)).await?;
+        self.hint();
+        Ok(id)
+    }
+
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {
         self.write("cancel", move |sql| cancel(sql, batch)).await
     }
@@ -51,6 +58,14 @@ fn submit(sql: &Sql, batch: NewBatch) -> Result<Batch, Failure> {
     let id = sql.row(include_str!("sql/submit_batch.sql"), params, |row| row.get(0))?;
     let id = id.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(batch.into_batch(BatchId(id)))
+}
+
+fn submit_once(sql: &Sql, batch: NewBatch) -> Result<BatchId, Failure> {
+    let running = include_str!("sql/submit_running.sql");
+    match sql.row(running, [&batch.workload], |row| row.get(0))? {
+        Some(id) => Ok(BatchId(id)),
+        None => submit(sql, batch).map(|batch| batch.id),
+    }
 }
 
 fn cancel(sql: &Sql, batch: BatchId) -> Result<(), Failure> {

@@ -1,22 +1,18 @@
 //! New batches, and what people do to them.
 
-use super::{Memory, Row};
+use super::{Content, Memory, Row};
 use crate::{
     Batch, BatchId, BatchState, Class, ExceptionState, Fence, Kind, StoreError, Submit,
     submit::NewBatch,
 };
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-#[async_trait]
-impl Submit for Memory {
-    async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError> {
-        batch.check()?;
-        let now = self.now();
-        let mut content = self.content();
-        content.last_batch += 1;
-        let id = BatchId(content.last_batch);
-        content.snapshots.insert(batch.snapshot.hash(), batch.snapshot.clone());
+impl Content {
+    fn submit(&mut self, batch: NewBatch, now: Duration) -> Batch {
+        self.last_batch += 1;
+        let id = BatchId(self.last_batch);
+        self.snapshots.insert(batch.snapshot.hash(), batch.snapshot.clone());
         let batch = batch.into_batch(id);
         let row = Row {
             batch: batch.clone(),
@@ -29,8 +25,29 @@ impl Submit for Memory {
             pages: BTreeMap::new(),
             parts: BTreeMap::new(),
         };
-        content.batches.insert(id, row);
-        Ok(batch)
+        self.batches.insert(id, row);
+        batch
+    }
+}
+
+#[async_trait]
+impl Submit for Memory {
+    async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError> {
+        batch.check()?;
+        let now = self.now();
+        Ok(self.content().submit(batch, now))
+    }
+
+    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+        batch.check()?;
+        let now = self.now();
+        let mut content = self.content();
+        let running = content
+            .batches
+            .values()
+            .find(|row| row.state == BatchState::Running && row.batch.workload == batch.workload);
+        let running = running.map(|row| row.batch.id);
+        Ok(running.unwrap_or_else(|| content.submit(batch, now).id))
     }
 
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {

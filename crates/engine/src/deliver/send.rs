@@ -6,8 +6,7 @@ use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
 use tidegate_pacer::{self as pacer, Clock, Permit};
 
-/// So many time-outs of one item are its own failure.
-const TIME_OUTS: u32 = 3;
+const NO_ANSWER: &str = "no answer in time";
 /// A sink that was not there so often for some items may be there for half of them: perhaps it ends at one.
 const ABSENCES: u32 = 3;
 /// For the last item of all, so often.
@@ -42,7 +41,6 @@ pub(super) async fn send(
 struct Part {
     /// By their place in the group.
     items: Vec<usize>,
-    time_outs: u32,
     /// How often the sink was not there for them …
     absences: u32,
     /// … and how many answers others had got when that began.
@@ -51,7 +49,7 @@ struct Part {
 
 impl Part {
     fn new(items: Vec<usize>) -> Self {
-        Self { items, time_outs: 0, absences: 0, answers: 0 }
+        Self { items, absences: 0, answers: 0 }
     }
 }
 
@@ -72,37 +70,60 @@ fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
 
 /// Waits for the sink to be there, and at the gate.
 async fn wait(route: &Route) -> Result<Permit, HandsError> {
-    let until = route.breaker().until();
-    route.clock.sleep_until(until).await;
-    route.gate.start(&route.clock).await.map_err(|too_long| {
-        HandsError::Sink(format!("{too_long}: run the same command later to go on"))
-    })
+    loop {
+        let until = route.breaker().until();
+        route.clock.sleep_until(until).await;
+        let permit = route.gate.start(&route.clock).await.map_err(|too_long| {
+            HandsError::Sink(format!("{too_long}: run the same command later to go on"))
+        })?;
+        // It may have gone while this one waited at the gate.
+        if route.breaker().until() <= until {
+            return Ok(permit);
+        }
+    }
 }
 
 /// Sends once, and tells the pacer how it went.
 async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Outcome, HandsError> {
     let sent = route.clock.time();
     let delivery = Delivery { connection: permit.connection(), items: group };
-    route.meter.requests.fetch_add(1, Relaxed);
+    let meter = &route.meter;
+    meter.requests.fetch_add(1, Relaxed);
+    let before = meter.answers.load(Relaxed);
     let answer = route.sink.deliver(delivery).await;
     let now = route.clock.time();
-    if let Outcome::Unavailable(reason) = &answer.outcome {
-        route.meter.unavailable.fetch_add(1, Relaxed);
-        if !route.breaker().trip(reason, sent, now) {
-            return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));
-        }
-    } else if answer.outcome != Outcome::TimedOut {
-        route.breaker().close();
-        route.meter.answers.fetch_add(1, Relaxed);
-    }
     teach(permit, &answer, now);
-    Ok(answer.outcome)
+    let absent = match &answer.outcome {
+        Outcome::Unavailable(reason) => {
+            meter.unavailable.fetch_add(1, Relaxed);
+            Some(reason.as_str())
+        }
+        Outcome::TimedOut => {
+            meter.timed_out.fetch_add(1, Relaxed);
+            // Others may have been answered meanwhile: then it is there.
+            (meter.answers.load(Relaxed) == before).then_some(NO_ANSWER)
+        }
+        _ => {
+            meter.answers.fetch_add(1, Relaxed);
+            route.breaker().close();
+            None
+        }
+    };
+    match absent {
+        Some(reason) if !route.breaker().trip(reason, sent, now) => {
+            Err(HandsError::Sink(format!("{reason}; it is not there for too long")))
+        }
+        _ => Ok(answer.outcome),
+    }
 }
 
 /// Tells the pacer what the answer means for the pace.
 fn teach(permit: Permit, answer: &Answer, now: Duration) {
     let outcome = match &answer.outcome {
-        Outcome::Answered(_) => pacer::Outcome::Succeeded,
+        Outcome::Answered(verdicts) => match verdicts.iter().find_map(throttled) {
+            Some(retry_after) => pacer::Outcome::Throttled { retry_after },
+            None => pacer::Outcome::Succeeded,
+        },
         Outcome::Throttled { retry_after, .. } => {
             pacer::Outcome::Throttled { retry_after: *retry_after }
         }
@@ -123,7 +144,7 @@ fn teach(permit: Permit, answer: &Answer, now: Duration) {
 /// What follows from an answer: verdicts, or what to send again.
 fn judge(
     route: &Route,
-    mut part: Part,
+    part: Part,
     outcome: Outcome,
     alone: bool,
     verdicts: &mut [Option<Verdict>],
@@ -136,8 +157,7 @@ fn judge(
         }
         Outcome::Answered(answers) if answers.len() == count => {
             route.size().succeeded(count);
-            part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
-            Ok(Vec::new())
+            Ok(answered(route, part, answers, verdicts))
         }
         Outcome::Answered(answers) => Err(HandsError::Sink(format!(
             "the sink gave {} answers for {count} items",
@@ -159,18 +179,41 @@ fn judge(
         }
         Outcome::Refused(_) => Ok(part.halves()),
         Outcome::TimedOut => {
-            route.meter.timed_out.fetch_add(1, Relaxed);
             route.size().failed(count);
-            part.time_outs += 1;
-            if count > 1 {
-                return Ok(part.halves());
+            match count {
+                1 => Ok(absent(route, part, NO_ANSWER.to_owned(), alone, verdicts)),
+                _ => Ok(part.halves()),
             }
-            if part.time_outs < TIME_OUTS {
-                return Ok(vec![part]);
-            }
-            verdicts[part.items[0]] = Some(Verdict::Retry("no answer in time".to_owned()));
-            Ok(Vec::new())
         }
+    }
+}
+
+/// One verdict each; what the sink could not take now is sent again.
+fn answered(
+    route: &Route,
+    part: Part,
+    answers: Vec<Verdict>,
+    verdicts: &mut [Option<Verdict>],
+) -> Vec<Part> {
+    let mut again = Vec::new();
+    for (at, verdict) in part.items.into_iter().zip(answers) {
+        match throttled(&verdict) {
+            Some(_) => again.push(at),
+            None => verdicts[at] = Some(verdict),
+        }
+    }
+    if again.is_empty() {
+        return Vec::new();
+    }
+    route.meter.throttled.fetch_add(1, Relaxed);
+    vec![Part::new(again)]
+}
+
+/// Whether the sink could not take an item now, and how long it wants to be left alone then.
+fn throttled(verdict: &Verdict) -> Option<Option<Duration>> {
+    match verdict {
+        Verdict::Throttled { retry_after } => Some(*retry_after),
+        _ => None,
     }
 }
 

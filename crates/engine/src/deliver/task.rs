@@ -51,6 +51,8 @@ fn record(desk: &Desk, acting: &Acting, turn: u32, verdicts: Vec<Verdict>) -> Ne
     for verdict in verdicts {
         let acted: Acted<'_> = match verdict {
             Verdict::Done => Ok(Yield { result: b"null", emitted: &emitted }),
+            // No verdict yet: it and what follows is sent again.
+            Verdict::Throttled { .. } => break,
             Verdict::Retry(reason) => Err(RunError::new(reason)),
             Verdict::Dead(reason) => Err(RunError::permanent(reason)),
         };

@@ -75,8 +75,8 @@ impl Sink for Fake {
         }
     }
 
-    async fn check(&self) -> Result<(), SinkError> {
-        Ok(())
+    async fn check(&self) -> Result<Option<Duration>, SinkError> {
+        Ok(None)
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
@@ -238,6 +238,31 @@ async fn time_outs_are_sent_again_under_the_same_id() {
     let loaded = load(sink, 40, 10, Stop::new()).await;
     assert_eq!((loaded.taken(), loaded.dead().await.len()), (40, 0));
     assert_eq!(loaded.deliverer.meter().sent().timed_out, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_that_are_throttled_alone_use_up_no_attempt() {
+    let retry_after = Some(Duration::from_secs(20));
+    let mut partly = vec![Verdict::Done; 10];
+    partly[3] = Verdict::Throttled { retry_after };
+    partly[7] = Verdict::Throttled { retry_after };
+    let sink = Fake { first: Mutex::new(vec![Outcome::Answered(partly)]), ..Fake::default() };
+    let start = Instant::now();
+    let loaded = load(sink, 10, 10, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.dead().await.len()), (2, 0), "the fake took only these");
+    assert_eq!(*loaded.sink.groups.lock().unwrap(), [10, 2]);
+    assert_eq!(loaded.deliverer.meter().sent().throttled, 1);
+    assert!(start.elapsed() >= Duration::from_secs(20));
+    assert_eq!(loaded.state().await, BatchState::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_hangs_for_all_is_no_fault_of_an_item() {
+    let hangs = vec![Outcome::TimedOut; 25];
+    let loaded =
+        load(Fake { first: Mutex::new(hangs), ..Fake::default() }, 1, 1, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.dead().await.len()), (1, 0));
+    assert_eq!(loaded.state().await, BatchState::Completed);
 }
 
 #[tokio::test(start_paused = true)]

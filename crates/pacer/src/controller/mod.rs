@@ -159,10 +159,19 @@ impl Controller {
         }
     }
 
-    /// What others took of the service may be free now.
-    pub fn look_soon(&mut self) {
-        if let Some(ceiling) = &mut self.ceiling {
-            ceiling.look_soon();
+    /// Others came, and take their part of what the service accepts; or others left, and what they took
+    /// may be free.
+    pub fn share(&mut self, before: u32, after: u32, now: Time) {
+        let Some(ceiling) = &mut self.ceiling else { return };
+        if after < before {
+            return ceiling.look_soon();
+        }
+        let part = u64::from(ceiling.at) * u64::from(before) / u64::from(after);
+        let part = (part as u32).max(self.options.min_parallelism);
+        ceiling.lowered(part);
+        self.approach = self.approach.map(|level| level.min(part));
+        if self.level() > part {
+            self.fall(part, Reason::Shared, now);
         }
     }
 

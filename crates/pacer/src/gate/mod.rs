@@ -6,12 +6,13 @@ mod queue;
 use crate::{
     Options, OutOfRange, Time,
     connection::{Connection, Wait},
+    options::within,
     remember::Remembered,
     statistics::{Binding, Statistics},
 };
 pub use permit::Permit;
 pub use queue::{Clock, TooLong};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, Semaphore};
 
 /// All that one process sends to one service: every gate draws on the same connections.
@@ -20,9 +21,16 @@ pub struct Pacer(Arc<Shared>);
 
 struct Shared {
     options: Arc<Options>,
-    connections: Vec<Mutex<Connection>>,
-    /// One queue per operation class, so that a class that has to wait holds up no other.
-    classes: RwLock<Vec<Arc<Class>>>,
+    connections: Vec<Mutex<Lane>>,
+    /// One queue per operation class, so that a class that has to wait holds up no other. Taken when a
+    /// gate is made, never when it is used.
+    classes: Mutex<Vec<Arc<Class>>>,
+}
+
+/// A connection, and who may wait for it.
+struct Lane {
+    connection: Connection,
+    classes: Vec<Arc<Class>>,
 }
 
 struct Class {
@@ -41,32 +49,47 @@ impl Pacer {
     ) -> Result<Self, OutOfRange> {
         options.check()?;
         let options = Arc::new(options);
-        let connection = |name| Mutex::new(Connection::new(name, options.clone()));
-        let connections = connections.into_iter().map(connection).collect();
-        Ok(Self(Arc::new(Shared { options, connections, classes: RwLock::default() })))
+        let lane = |name| {
+            let connection = Connection::new(name, options.clone());
+            Mutex::new(Lane { connection, classes: Vec::new() })
+        };
+        let connections: Vec<_> = connections.into_iter().map(lane).collect();
+        within("number of connections", connections.len(), 1..=10_000)?;
+        Ok(Self(Arc::new(Shared { options, connections, classes: Mutex::default() })))
     }
 
     /// The gate for an operation class. Classes share the connections and their budgets; each has its
     /// own level.
     pub fn gate(&self, class: &str) -> Gate {
-        let mut classes = self.0.classes.write().expect("nothing panics while it holds the lock");
+        let mut classes = locked(&self.0.classes);
         let index = classes.iter().position(|known| known.name == class).unwrap_or_else(|| {
             let (turn, room) = (Semaphore::new(1), Notify::new());
-            classes.push(Arc::new(Class { name: class.to_owned(), turn, room }));
+            let class = Arc::new(Class { name: class.to_owned(), turn, room });
+            self.lanes().for_each(|mut lane| lane.classes.push(class.clone()));
+            classes.push(class);
             classes.len() - 1
         });
         Gate { pacer: self.clone(), index, class: classes[index].clone() }
     }
 
-    fn connection(&self, index: usize) -> MutexGuard<'_, Connection> {
-        self.0.connections[index].lock().expect("nothing panics while it holds the lock")
+    fn lane(&self, index: usize) -> MutexGuard<'_, Lane> {
+        locked(&self.0.connections[index])
     }
 
+    fn lanes(&self) -> impl Iterator<Item = MutexGuard<'_, Lane>> {
+        self.0.connections.iter().map(locked)
+    }
+}
+
+impl Lane {
     /// Tells the first in line of each class that there may be room.
     fn room_changed(&self) {
-        let classes = self.0.classes.read().expect("nothing panics while it holds the lock");
-        classes.iter().for_each(|class| class.room.notify_one());
+        self.classes.iter().for_each(|class| class.room.notify_one());
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds the lock")
 }
 
 /// Lets requests of one operation class through, as fast as the service can bear. Clones share all.
@@ -81,20 +104,19 @@ impl Gate {
     /// Starts a request now, on the connection with the most room, or says what holds it back.
     pub fn try_start(&self, now: Time) -> Result<Permit, Wait> {
         let connection = self.choose(now)?;
-        let started = self.pacer.connection(connection).start(self.index, now)?;
+        let started = self.pacer.lane(connection).connection.start(self.index, now)?;
         Ok(Permit::new(self.clone(), connection, started))
     }
 
     /// The unthrottled connection with the most room; if there is none, the wait that ends first.
     fn choose(&self, now: Time) -> Result<usize, Wait> {
-        let connections = self.pacer.0.connections.len();
-        if connections == 1 {
+        if self.pacer.0.connections.len() == 1 {
             return Ok(0);
         }
         let mut best: Option<(u32, usize)> = None;
         let mut soonest: Option<Wait> = None;
-        for index in 0..connections {
-            match self.pacer.connection(index).room(self.index, now) {
+        for (index, mut lane) in self.pacer.lanes().enumerate() {
+            match lane.connection.room(self.index, now) {
                 Ok(room) if best.is_none_or(|(most, _)| room > most) => best = Some((room, index)),
                 Ok(_) => {}
                 Err(wait) => soonest = Some(soonest.map_or(wait, |other| sooner(other, wait))),
@@ -106,63 +128,76 @@ impl Gate {
 
     /// How much may be in flight on all connections together that are not inside a Retry-After.
     pub fn limit(&self, now: Time) -> u32 {
-        let statistics = self.statistics(now);
-        let open = statistics.iter().filter(|s| s.binding != Binding::RetryAfter);
-        open.map(|statistics| statistics.limit).sum()
+        self.pacer.lanes().map(|mut lane| lane.connection.limit(self.index, now)).sum()
     }
 
     /// Whether a connection is inside a Retry-After.
     pub fn is_throttled(&self, connection: usize, now: Time) -> bool {
-        self.pacer.connection(connection).is_throttled(now)
+        self.pacer.lane(connection).connection.is_throttled(now)
     }
 
     /// Until when all connections that are inside a Retry-After will have left it.
     pub fn throttled_until(&self) -> Time {
-        let connections = 0..self.pacer.0.connections.len();
-        let until = connections.map(|index| self.pacer.connection(index).blocked_until());
+        let until = self.pacer.lanes().map(|lane| lane.connection.blocked_until());
         until.max().unwrap_or_default()
     }
 
     /// Where each connection stands.
     pub fn statistics(&self, now: Time) -> Vec<Statistics> {
-        let connections = 0..self.pacer.0.connections.len();
-        let of = |index| self.pacer.connection(index).statistics(self.index, &self.class.name, now);
-        connections.map(of).collect()
+        let name = &self.class.name;
+        self.pacer
+            .lanes()
+            .map(|mut lane| lane.connection.statistics(self.index, name, now))
+            .collect()
     }
 
     /// Takes one of so many equal parts of what each connection is known to allow: other processes
     /// take the rest.
-    pub fn share(&self, among: u32) {
-        let connections = 0..self.pacer.0.connections.len();
-        connections.for_each(|index| self.pacer.connection(index).share(among));
-        self.pacer.room_changed();
+    pub fn share(&self, among: u32, now: Time) {
+        for mut lane in self.pacer.lanes() {
+            lane.connection.share(among, now);
+            lane.room_changed();
+        }
+    }
+
+    /// Sends nothing on a connection before this time: another process was asked to leave it alone.
+    pub fn hold(&self, connection: &str, until: Time) {
+        for mut lane in self.pacer.lanes().filter(|lane| lane.connection.name() == connection) {
+            lane.connection.hold(until);
+        }
     }
 
     /// Learns all again.
     pub fn reset(&self, connection: usize, now: Time) {
-        self.pacer.connection(connection).reset(self.index, now);
-        self.pacer.room_changed();
+        let mut lane = self.pacer.lane(connection);
+        lane.connection.reset(self.index, now);
+        lane.room_changed();
     }
 
     /// What the next process should know.
     pub fn remembered(&self, now: Time) -> Vec<Remembered> {
-        let connections = 0..self.pacer.0.connections.len();
-        let of = |index| self.pacer.connection(index).remembered(self.index, &self.class.name, now);
-        connections.map(of).collect()
+        let name = &self.class.name;
+        self.pacer
+            .lanes()
+            .map(|mut lane| lane.connection.remembered(self.index, name, now))
+            .collect()
     }
 
-    /// Begins where an earlier process ended. What is too old, or of other connections, is passed over.
+    /// Begins where earlier processes ended; what was remembered last comes first. What is too old, or
+    /// of other connections, is passed over.
     pub fn recall(&self, remembered: &[Remembered], now: Time) {
-        for index in 0..self.pacer.0.connections.len() {
-            let mut connection = self.pacer.connection(index);
-            let mine = remembered.iter().find(|known| {
-                known.class == self.class.name && known.connection == connection.name()
-            });
-            if let Some(mine) = mine {
-                connection.recall(self.index, mine, now);
+        for mut lane in self.pacer.lanes() {
+            let Lane { connection, .. } = &mut *lane;
+            let mine = remembered.iter().filter(|known| known.connection == connection.name());
+            let mine: Vec<&Remembered> = mine.collect();
+            // Whatever was asked of it: a Retry-After is for all.
+            mine.iter().for_each(|known| connection.blocked_again(known));
+            let limit = mine.iter().find(|known| known.class == self.class.name && known.throttled);
+            if let Some(known) = limit {
+                connection.recall(self.index, known, now);
             }
+            lane.room_changed();
         }
-        self.pacer.room_changed();
     }
 }
 

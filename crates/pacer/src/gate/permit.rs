@@ -29,10 +29,9 @@ impl Permit {
     /// The request ended like this.
     pub fn end(mut self, outcome: Outcome, hint: Hint, now: Time) {
         if let Some(started) = self.started.take() {
-            let mut connection = self.gate.pacer.connection(self.connection);
-            connection.end(self.gate.index, started, outcome, hint, now);
-            drop(connection);
-            self.gate.pacer.room_changed();
+            let mut lane = self.gate.pacer.lane(self.connection);
+            lane.connection.end(self.gate.index, started, outcome, hint, now);
+            lane.room_changed();
         }
     }
 }
@@ -42,8 +41,9 @@ impl Drop for Permit {
         if let Some(started) = self.started.take() {
             // No time passes here: what counts is that the permit is free again.
             let now = started.at;
-            self.gate.pacer.connection(self.connection).abandon(self.gate.index, started, now);
-            self.gate.pacer.room_changed();
+            let mut lane = self.gate.pacer.lane(self.connection);
+            lane.connection.abandon(self.gate.index, started, now);
+            lane.room_changed();
         }
     }
 }

@@ -4,11 +4,12 @@ use super::{batch, request::Message};
 use crate::{
     client::Reply,
     reason,
+    retry_after::retry_after,
     status::{all, common, verdict},
 };
 use reqwest::header::CONTENT_TYPE;
 use serde::Deserialize;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tidegate_core::sink::{Outcome, Verdict};
 
 /// The record is not there.
@@ -68,11 +69,11 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
     }
     let reason = || error.reason(reply);
     match reply.status {
-        200..=299 if asked.message == Message::DeleteEach => each(reply, asked.items),
+        200..=299 if asked.message == Message::DeleteEach => each(reply, asked.items, now),
         200..=299 => all(asked.items, Verdict::Done),
         // The details may be in what is missing.
         _ if reply.cut => all(asked.items, Verdict::Retry(reason())),
-        _ if error.details.is_some() => error.partly(asked, reply),
+        _ if error.details.is_some() => error.partly(asked, reply, now),
         _ if DATABASE.contains(&error.code.as_str()) => all(asked.items, Verdict::Retry(reason())),
         404 if error.code != NO_SUCH_RECORD => {
             Outcome::Broken(format!("check `url` and `table`: {}", reason()))
@@ -105,7 +106,8 @@ impl Error {
     }
 
     /// Elastic tables store what they can, and tell about each record.
-    fn partly(&self, asked: Asked<'_>, reply: &Reply) -> Outcome {
+    fn partly(&self, asked: Asked<'_>, reply: &Reply, now: SystemTime) -> Outcome {
+        let wait = retry_after(&reply.headers, now);
         let details = self.details.as_deref().unwrap_or_default();
         let Ok(details) = serde_json::from_str::<Vec<Detail>>(details) else {
             let problem = format!("its details cannot be read: {}", self.reason(reply));
@@ -116,7 +118,7 @@ impl Error {
         let mut verdicts = vec![unknown; asked.items];
         for detail in details {
             if let Some(place) = verdicts.get_mut(detail.request_index) {
-                *place = detail.verdict(asked.message, &self.message);
+                *place = detail.verdict(asked.message, wait, &self.message);
             }
         }
         Outcome::Answered(verdicts)
@@ -124,22 +126,23 @@ impl Error {
 }
 
 impl Detail {
-    fn verdict(&self, message: Message, text: &str) -> Verdict {
+    fn verdict(&self, message: Message, wait: Option<Duration>, text: &str) -> Verdict {
         match (self.status_code, message) {
             // Gone is what was asked for: an attempt whose answer was lost may have done it.
             (404, Message::DeleteMultiple) => Verdict::Done,
-            (status, _) => verdict(status, || reason::of(status, text.as_bytes())),
+            (status, _) => verdict(status, wait, || reason::of(status, text.as_bytes())),
         }
     }
 }
 
 /// The answers in a batch's answer.
-fn each(reply: &Reply, items: usize) -> Outcome {
+fn each(reply: &Reply, items: usize, now: SystemTime) -> Outcome {
+    let wait = retry_after(&reply.headers, now);
     let kind = reply.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let body = std::str::from_utf8(&reply.body).unwrap_or_default();
     match batch::parts(kind.unwrap_or_default(), body) {
         Some(parts) if parts.len() == items => {
-            Outcome::Answered(parts.iter().map(deleted).collect())
+            Outcome::Answered(parts.iter().map(|part| deleted(part, wait)).collect())
         }
         parts => {
             let count = parts.map_or("no".to_owned(), |parts| parts.len().to_string());
@@ -149,13 +152,13 @@ fn each(reply: &Reply, items: usize) -> Outcome {
     }
 }
 
-fn deleted(part: &batch::Part<'_>) -> Verdict {
+fn deleted(part: &batch::Part<'_>, wait: Option<Duration>) -> Verdict {
     let error = serde_json::from_str::<Body>(part.body).unwrap_or_default().error;
     if part.status == 404 && error.code == NO_SUCH_RECORD {
         // As above. Another 404 is about the table, and nothing was done.
         return Verdict::Done;
     }
-    verdict(part.status, || reason::of(part.status, part.body.as_bytes()))
+    verdict(part.status, wait, || reason::of(part.status, part.body.as_bytes()))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     hints::hint,
     reason,
+    retry_after::retry_after,
 };
 use answer::{Asked, judge};
 use async_trait::async_trait;
@@ -102,12 +103,13 @@ impl Dataverse {
             .body(parts.body)
     }
 
-    async fn check_user(&self, user: &Tokens) -> Result<(), SinkError> {
+    async fn check_user(&self, user: &Tokens) -> Result<Option<Duration>, SinkError> {
         let request = self.client.request(Method::GET, self.form.at("WhoAmI"));
         let reply = self.send(user, request).await?;
         match reply.status {
             // It is there, only busy.
-            200..=299 | 429 => Ok(()),
+            429 => Ok(retry_after(&reply.headers, SystemTime::now())),
+            200..=299 => Ok(None),
             status => {
                 let reason = reason::of(status, &reply.body);
                 Err(SinkError(format!("user `{}` cannot use Dataverse: {reason}", user.user)))
@@ -122,11 +124,12 @@ impl Sink for Dataverse {
         self.capabilities.clone()
     }
 
-    async fn check(&self) -> Result<(), SinkError> {
+    async fn check(&self) -> Result<Option<Duration>, SinkError> {
+        let mut wait = None;
         for user in &self.users {
-            self.check_user(user).await?;
+            wait = wait.max(self.check_user(user).await?);
         }
-        Ok(())
+        Ok(wait)
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {

@@ -3,11 +3,12 @@
 use crate::{
     client::Reply,
     reason,
+    retry_after::retry_after,
     status::{all, common, verdict},
 };
 use serde::Deserialize;
 use serde_json::Value;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tidegate_core::sink::{Outcome, Verdict};
 
 /// What was asked, as far as it decides what an answer means.
@@ -29,7 +30,7 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
     }
     let reason = || reason::of(reply.status, &reply.body);
     match reply.status {
-        200..=299 => accepted(reply, asked.items),
+        200..=299 => accepted(reply, asked.items, now),
         404 | 410 if asked.addressed => Outcome::Refused(reason()),
         404 => Outcome::Broken(format!("there is nothing at this address: {}", reason())),
         410 => Outcome::Broken(format!("gone, the endpoint is disabled: {}", reason())),
@@ -42,10 +43,11 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
 }
 
 /// Success for all, unless the service has an answer for each.
-fn accepted(reply: &Reply, items: usize) -> Outcome {
+fn accepted(reply: &Reply, items: usize, now: SystemTime) -> Outcome {
     let problem = match results(&reply.body) {
         Some(results) if results.len() == items => {
-            return Outcome::Answered(results.iter().map(one).collect());
+            let wait = retry_after(&reply.headers, now);
+            return Outcome::Answered(results.iter().map(|result| one(result, wait)).collect());
         }
         Some(results) => format!("it answered {} results", results.len()),
         None if reply.status != 207 => return all(items, Verdict::Done),
@@ -71,11 +73,11 @@ fn status(result: &Value) -> Option<u16> {
     result["status"].as_u64()?.try_into().ok()
 }
 
-fn one(result: &Value) -> Verdict {
+fn one(result: &Value, retry_after: Option<Duration>) -> Verdict {
     let Some(status) = status(result) else {
         return Verdict::Retry("it did not say what became of this item".to_owned());
     };
-    verdict(status, || {
+    verdict(status, retry_after, || {
         let text = match &result["error"] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),

@@ -16,6 +16,7 @@ use crate::{
     failure::Failure,
     hints::hint,
     reason,
+    retry_after::retry_after,
 };
 use answer::{Asked, judge};
 use async_trait::async_trait;
@@ -25,7 +26,7 @@ use reqwest::{
     RequestBuilder,
     header::{ACCEPT, HeaderMap},
 };
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tidegate_core::sink::{Answer, Delivery, Hint, Outcome, Sink, SinkCapabilities, SinkError};
 
 /// Delivers to a service that takes JSON over HTTP.
@@ -82,7 +83,11 @@ impl Http {
         request.headers(self.headers.clone())
     }
 
-    async fn check_connection(&self, name: &str, credential: &Credential) -> Result<(), SinkError> {
+    async fn check_connection(
+        &self,
+        name: &str,
+        credential: &Credential,
+    ) -> Result<Option<Duration>, SinkError> {
         // Without a path to ask, a HEAD of the root: it delivers nothing, and any answer to it
         // shows that the service is there.
         let (method, path) = match &self.check {
@@ -98,8 +103,9 @@ impl Http {
                 reason()
             ))),
             // It is there, only busy.
-            200..=299 | 429 => Ok(()),
-            _ if self.check.is_none() => Ok(()),
+            429 => Ok(retry_after(&reply.headers, SystemTime::now())),
+            200..=299 => Ok(None),
+            _ if self.check.is_none() => Ok(None),
             _ => Err(SinkError(format!("`check` at {path} failed: {}", reason()))),
         }
     }
@@ -111,11 +117,12 @@ impl Sink for Http {
         self.capabilities.clone()
     }
 
-    async fn check(&self) -> Result<(), SinkError> {
+    async fn check(&self) -> Result<Option<Duration>, SinkError> {
+        let mut wait = None;
         for (name, credential) in &self.connections {
-            self.check_connection(name, credential).await?;
+            wait = wait.max(self.check_connection(name, credential).await?);
         }
-        Ok(())
+        Ok(wait)
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {

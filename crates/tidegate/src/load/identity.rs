@@ -1,6 +1,5 @@
 //! What makes two loads the same.
 
-use super::LoadSpec;
 use serde_json::json;
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
 use tidegate_records::Records;
@@ -17,15 +16,15 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub fn new(records: &Records, spec: &LoadSpec, operation: &str) -> Self {
-        let content = records.hash().to_hex();
-        let whole = [content.as_str(), &spec.place, operation].join("\n");
+    pub fn new(records: &Records, place: &str, to: &str, operation: &str) -> Self {
+        let (content, format) = (records.hash().to_hex(), records.format().name());
+        let whole = [content.as_str(), format, place, operation].join("\n");
         let load = blake3::hash(whole.as_bytes()).to_hex();
         let snapshot = Snapshot::freeze(&json!({
             "file": records.name(),
-            "format": records.format().name(),
+            "format": format,
             "content": content.as_str(),
-            "to": spec.to,
+            "to": to,
             "operation": operation,
         }));
         Self {

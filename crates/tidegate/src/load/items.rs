@@ -1,9 +1,9 @@
 //! Records as items to deliver.
 
-use super::{errors, identity::Identity};
+use super::{identity::Identity, origin::Origin};
 use std::sync::Arc;
 use tidegate_engine::deliver::{Items, Readable};
-use tidegate_records::{Record, Records, RecordsError};
+use tidegate_records::{Records, RecordsError};
 
 /// The records of a file, each with its id.
 pub(super) struct Loaded {
@@ -15,15 +15,12 @@ impl Loaded {
     pub fn new(records: Arc<Records>, identity: &Identity) -> Self {
         Self { records, identity: identity.clone() }
     }
+}
 
-    fn readable(&self, record: Record) -> Readable {
-        let id = self.identity.record(record.index);
-        let line = record.line;
-        let payload = match record.content {
-            Ok(content) => errors::unwrapped(content.get()),
-            Err(malformed) => Err(format!("line {line}: {}", malformed.reason)),
-        };
-        Readable { id, payload }
+impl From<Origin> for Readable {
+    fn from(origin: Origin) -> Self {
+        let payload = origin.content.map(|content| Box::<str>::from(content).into_string());
+        Self { id: origin.id, payload: payload.map_err(|flaw| flaw.reason) }
     }
 }
 
@@ -34,7 +31,8 @@ impl Items for Loaded {
         for run in indexes.chunk_by(|one, next| *next == one + 1) {
             let records = self.records.read(run[0]..run[0] + run.len() as u64);
             let records = records.map_err(|error: RecordsError| error.to_string())?;
-            readable.extend(records.into_iter().map(|record| self.readable(record)));
+            let origins = records.into_iter().map(|record| Origin::of(record, &self.identity));
+            readable.extend(origins.map(Readable::from));
         }
         Ok(readable)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
 use tidegate_core::{
     BatchId, WorkerId,
-    pace::{PaceNote, PaceQuery},
+    pace::{NotedPace, PaceNote, PaceQuery},
 };
 use tidegate_engine::deliver::Sent;
 use tidegate_pacer::{Remembered, Statistics};
@@ -14,12 +14,14 @@ use tokio::time::sleep;
 
 /// How often the pace is written down.
 const EVERY: Duration = Duration::from_secs(1);
-/// How often in that time it is looked whether something must be written at once.
+/// How often in that time it is looked whether something must be written at once …
 const LOOKS: u32 = 20;
+/// … and, of those times, how seldom it is looked what others at work have written.
+const LOOKS_AT_OTHERS: u32 = 4;
 /// Who wrote more recently than this is at work.
 const AT_WORK: Duration = Duration::from_secs(5);
 /// The notes that are looked at: more processes on one sink are not expected.
-const LOOKED_AT: usize = 200;
+const LOOKED_AT: usize = 50;
 
 /// What is known about the pace of a load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -46,29 +48,18 @@ impl<'a> Keeper<'a> {
         Self { load, store, batch, worker }
     }
 
-    /// Begins where the last process ended. What cannot be read is learned again.
-    pub async fn recall(&self) {
-        let query = self.query(None, 1);
-        let newest = self.store.paces(query).await.unwrap_or_default().pop();
-        let Some(newest) = newest else { return };
-        let Ok(pace) = serde_json::from_str::<Pace>(&newest.note.body) else { return };
-        let now = self.load.clock.time();
-        // The other process had another clock; the store's tells how long ago that was.
-        let at = now.saturating_sub(newest.age);
-        let remembered: Vec<Remembered> =
-            pace.remembered.into_iter().map(|known| Remembered { at, ..known }).collect();
-        self.load.gate.recall(&remembered, now);
-    }
-
     /// Writes the pace down, and shares the sink with others at work, until nobody asks any more. It
     /// is only kept to be helpful: a store that does not answer is the worker's to report.
     pub async fn keep(&self) -> Infallible {
         loop {
             let throttled_until = self.load.gate.throttled_until();
             let _ = self.note(true).await;
-            self.share().await;
+            let mut at_work = 1;
             // A Retry-After must outlive this process: it is written down as soon as it is known.
-            for _ in 0..LOOKS {
+            for look in 0..LOOKS {
+                if look == 0 || (at_work > 1 && look % LOOKS_AT_OTHERS == 0) {
+                    at_work = self.share().await;
+                }
                 sleep(EVERY / LOOKS).await;
                 if self.load.gate.throttled_until() > throttled_until {
                     break;
@@ -95,18 +86,47 @@ impl<'a> Keeper<'a> {
         self.store.note_pace(PaceNote { sink, batch: self.batch, worker, body }).await
     }
 
-    fn query(&self, within: Option<Duration>, limit: usize) -> PaceQuery {
-        PaceQuery { sink: Some(self.load.to.clone()), batch: None, within, limit }
-    }
-
-    /// Takes an equal part of what the sink allows to all processes together.
-    async fn share(&self) {
-        let Ok(noted) = self.store.paces(self.query(Some(AT_WORK), LOOKED_AT)).await else {
-            return;
-        };
-        let at_work = noted.iter().filter(|noted| {
-            serde_json::from_str(&noted.note.body).is_ok_and(|pace: Pace| pace.running)
-        });
-        self.load.gate.share(at_work.count().max(1) as u32);
+    /// Takes an equal part of what the sink allows to all processes together, and leaves it alone if
+    /// it wants that of another. Returns how many there are.
+    async fn share(&self) -> u32 {
+        let noted = noted(self.load, self.store, Some(AT_WORK)).await;
+        let (gate, now) = (&self.load.gate, self.load.clock.time());
+        let mut at_work = 1;
+        for (note, pace) in noted.iter().filter(|(noted, _)| noted.note.worker != self.worker) {
+            at_work += u32::from(pace.running);
+            for known in &pace.remembered {
+                let left = known.retry_after.saturating_sub(note.age);
+                gate.hold(&known.connection, now + left);
+            }
+        }
+        gate.share(at_work, now);
+        at_work
     }
 }
+
+/// Begins where the last processes ended. What cannot be read is learned again.
+pub(super) async fn recall(load: &Load, store: &OpenStore) {
+    let noted = noted(load, store, None).await;
+    let now = load.clock.time();
+    let remembered = noted.into_iter().flat_map(|(noted, pace)| {
+        // The other process had another clock; the store's tells how long ago that was.
+        let at = now.saturating_sub(noted.age);
+        pace.remembered.into_iter().map(move |known| Remembered { at, ..known })
+    });
+    load.gate.recall(&remembered.collect::<Vec<_>>(), now);
+}
+
+/// What is written about the pace of this sink, the newest first.
+async fn noted(load: &Load, store: &OpenStore, within: Option<Duration>) -> Vec<(NotedPace, Pace)> {
+    let query = PaceQuery { sink: Some(load.to.clone()), batch: None, within, limit: LOOKED_AT };
+    let noted = store.paces(query).await.unwrap_or_default().into_iter();
+    noted.filter_map(|noted| decoded(&noted).map(|pace| (noted, pace))).collect()
+}
+
+/// What a note says; nothing if another version wrote it.
+pub(super) fn decoded(noted: &NotedPace) -> Option<Pace> {
+    serde_json::from_str(&noted.note.body).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,18 +7,22 @@ mod errors;
 mod identity;
 mod items;
 mod keeper;
+mod origin;
+mod take_up;
 
-pub use errors::{Failure, failures};
+pub use errors::{Failure, FailuresError};
 pub use keeper::Pace;
+pub use take_up::TakenUp;
 
 use crate::OpenStore;
 use identity::Identity;
 use items::Loaded;
-use keeper::Keeper;
+use keeper::{Keeper, decoded};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
-    Batch, BatchId, Keep, RetryPolicy, Sink, StoreError, Workloads,
-    sink::{Budget, BudgetKind},
+    BatchId, Keep, RetryPolicy, Sink, StoreError, Workloads,
+    pace::{NotedPace, PaceQuery},
+    sink::{Budget, BudgetKind, SinkError},
     submit::NewBatch,
 };
 use tidegate_engine::{
@@ -28,6 +32,7 @@ use tidegate_engine::{
 };
 use tidegate_pacer::{self as pacer, Gate, OutOfRange, Pacer, Statistics};
 use tidegate_records::Records;
+use tokio::sync::OnceCell;
 
 /// Acknowledged records are settled at once, or nearly so: what is not settled is sent again after a
 /// crash.
@@ -61,7 +66,9 @@ pub struct Load {
     retry: RetryPolicy,
     gate: Gate,
     clock: WallClock,
+    sink: Arc<dyn Sink>,
     deliverer: Arc<Deliverer>,
+    recalled: OnceCell<()>,
 }
 
 /// What came of working on a load.
@@ -84,11 +91,11 @@ impl Load {
         let pacer = Pacer::new(options, capabilities.connections)?;
         let gate = pacer.gate(&capabilities.operation);
         let records = Arc::new(records);
-        let identity = Identity::new(&records, &spec, &capabilities.operation);
+        let identity = Identity::new(&records, &spec.place, &spec.to, &capabilities.operation);
         let clock = WallClock::start();
         let group = spec.group.clamp(1, capabilities.max_group);
         let items = Arc::new(Loaded::new(records.clone(), &identity));
-        let deliverer = Deliverer::new(sink, items, group, gate.clone(), clock);
+        let deliverer = Deliverer::new(sink.clone(), items, group, gate.clone(), clock);
         Ok(Self {
             identity,
             records,
@@ -97,7 +104,9 @@ impl Load {
             retry: RetryPolicy { max_attempts: spec.max_attempts, ..RetryPolicy::default() },
             gate,
             clock,
+            sink,
             deliverer: Arc::new(deliverer),
+            recalled: OnceCell::new(),
         })
     }
 
@@ -119,9 +128,24 @@ impl Load {
         }
     }
 
-    /// Whether a batch is this load: the same records, to the same place, by the same operation.
-    pub fn is(&self, batch: &Batch) -> bool {
-        batch.workload == self.identity.workload
+    /// Reaches the sink, and sends no record. A sink that is known to want to be left alone is.
+    pub async fn check(&self, store: &OpenStore) -> Result<(), SinkError> {
+        self.recall(store).await;
+        let now = self.clock.time();
+        if self.gate.throttled_until() > now {
+            return Ok(());
+        }
+        if let Some(retry_after) = self.sink.check().await? {
+            let until = self.clock.time() + retry_after;
+            let connections = self.sink.capabilities().connections;
+            connections.iter().for_each(|connection| self.gate.hold(connection, until));
+        }
+        Ok(())
+    }
+
+    /// Begins at the pace at which the last process ended.
+    async fn recall(&self, store: &OpenStore) {
+        self.recalled.get_or_init(|| keeper::recall(self, store)).await;
     }
 
     /// Where the pace stands, for each connection.
@@ -158,7 +182,7 @@ impl Load {
             ..options
         };
         let keeper = Keeper::new(self, store, batch, options.worker.clone());
-        keeper.recall().await;
+        self.recall(store).await;
         let hands: Arc<dyn Hands> = self.deliverer.clone();
         let workloads = Workloads::new().with(self.identity.clone());
         let phases = Arc::new(Phases::default());
@@ -187,12 +211,12 @@ fn budget(budget: &Budget) -> pacer::Budget {
 /// The notes about the pace of sinks in a store, the newest first.
 pub async fn paces(
     store: &OpenStore,
-    query: tidegate_core::pace::PaceQuery,
-) -> Result<Vec<(tidegate_core::pace::NotedPace, Option<Pace>)>, StoreError> {
-    let noted = store.paces(query).await?;
-    let decoded = |noted: tidegate_core::pace::NotedPace| {
-        let pace = serde_json::from_str(&noted.note.body).ok();
+    query: PaceQuery,
+) -> Result<Vec<(NotedPace, Option<Pace>)>, StoreError> {
+    let noted = store.paces(query).await?.into_iter();
+    let with_pace = |noted| {
+        let pace = decoded(&noted);
         (noted, pace)
     };
-    Ok(noted.into_iter().map(decoded).collect())
+    Ok(noted.map(with_pace).collect())
 }

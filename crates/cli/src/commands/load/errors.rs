@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::NamedTempFile;
+use tidegate::records::Format;
 
 /// A file that takes its place when all of it is written.
 pub struct ErrorsFile {
@@ -21,6 +22,10 @@ impl ErrorsFile {
             && errors == input
         {
             bail!("--errors is the file that is loaded: name another one");
+        }
+        // It would be read as something else when it is loaded again.
+        if let Some(format @ (Format::Csv | Format::Json)) = Format::of_name(path) {
+            bail!("--errors is written as NDJSON, not {format}: end its name with .ndjson");
         }
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,

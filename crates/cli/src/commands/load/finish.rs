@@ -1,6 +1,6 @@
 //! What `load` says at the end.
 
-use super::{TakenUp, errors::ErrorsFile, per_second};
+use super::{errors::ErrorsFile, per_second};
 use crate::{
     app::App,
     exit::Exit,
@@ -14,7 +14,8 @@ use std::time::Duration;
 use tidegate::{
     BatchState, OpenStore,
     inspect::BatchStatus,
-    load::{Load, LoadReport, failures},
+    limits::MAX_LISTED,
+    load::{Load, LoadReport, TakenUp},
 };
 
 /// The first dead records are named.
@@ -116,8 +117,15 @@ impl Ended<'_> {
         status: &BatchStatus,
         mut file: ErrorsFile,
     ) -> Result<()> {
-        let write = |failure: tidegate::load::Failure| file.write(&failure.text);
-        let count = failures(self.load, self.store, status.batch.id, write).await?;
+        let (mut from, mut count) = (0, 0);
+        loop {
+            let batch = status.batch.id;
+            let dead = self.load.failures(self.store, batch, from, MAX_LISTED).await?;
+            let Some(last) = dead.last() else { break };
+            from = last.index + 1;
+            count += dead.len() as u64;
+            dead.iter().try_for_each(|failure| file.write(&failure.text))?;
+        }
         if count > 0 {
             app.say(&format!("{} in {}", number::dead_records(count), file.path().display()));
         }
@@ -131,16 +139,12 @@ impl Ended<'_> {
         if status.progress.dead == 0 || listed {
             return Ok(());
         }
-        let query = tidegate::inspect::ExceptionQuery {
-            batch: status.batch.id,
-            state: Some(tidegate::ExceptionState::Dead),
-            from: 0,
-            limit: NAMED,
-        };
-        for dead in self.store.exceptions(query).await? {
-            app.say(&format!("  record {}: {}", number::count(dead.index + 1), dead.reason));
+        let id = status.batch.id;
+        for dead in self.load.failures(self.store, id, 0, NAMED).await? {
+            app.say(&format!("  line {}: {}", number::count(dead.line), dead.reason));
         }
-        app.say("the same command with --errors FILE writes all of them, to be loaded again");
+        app.say("the same command with --errors FILE writes all of them, to be loaded again;");
+        app.say(&format!("`tidegate batch retry {id}` and the same command try them once more"));
         Ok(())
     }
 }

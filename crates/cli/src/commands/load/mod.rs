@@ -12,7 +12,6 @@ use crate::{
     show::{load::Follower, number},
     signals::Signals,
     sinks::{self, OpenSink},
-    store,
 };
 use anyhow::{Context, Result, bail};
 use errors::ErrorsFile;
@@ -23,10 +22,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tidegate::{
-    BatchId, BatchState, OpenStore,
-    inspect::{BatchQuery, BatchStatus},
-    limits::MAX_LISTED,
-    load::{Load, LoadReport, LoadSpec},
+    BatchState, OpenStore,
+    load::{Load, LoadReport, LoadSpec, TakenUp},
     records::{Input, Options, Records},
 };
 
@@ -43,9 +40,8 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
         args.errors.as_deref().map(|path| ErrorsFile::new(path, &args.file)).transpose()?;
     let records = scan(app, &args)?;
     report_malformed(app, &records, args.strict)?;
-    let checked = sink.sink.check().await.with_context(|| format!("cannot reach {}", sink.name));
-    checked.map_err(in_flags)?;
     if args.dry_run {
+        sink.sink.check().await.with_context(|| unreachable(&sink.name)).map_err(in_flags)?;
         return dry_run(app, &records, &sink);
     }
     let max_attempts = args.max_attempts.or(app.config.max_attempts).unwrap_or(DEFAULT_ATTEMPTS);
@@ -53,7 +49,8 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     let to = name.clone();
     let load = Load::new(records, sink, LoadSpec { to, place, group, pacer, max_attempts })?;
     let store = app.address.open_here().await?;
-    let taken_up = take_up(&store, &load, args.again).await?;
+    load.check(&store).await.with_context(|| unreachable(&name)).map_err(in_flags)?;
+    let taken_up = load.take_up(&store, args.again).await?;
     announce(app, &load, &taken_up, &name);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let start = Instant::now();
@@ -63,6 +60,10 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     };
     let ended = Ended { store: &store, load: &load, taken_up, report, time: start.elapsed() };
     ended.finish(app, errors, signals.code()).await
+}
+
+fn unreachable(name: &str) -> String {
+    format!("cannot reach {name}")
 }
 
 /// Reads the file once: counts its records and checks each.
@@ -131,40 +132,6 @@ fn dry_run(app: &App, records: &Records, sink: &OpenSink) -> Result<Exit> {
     }
     app.say("nothing was sent");
     Ok(if malformed == 0 { Exit::Done } else { Exit::Failures })
-}
-
-/// A load as it is found or begun in a store.
-pub struct TakenUp {
-    pub status: BatchStatus,
-    pub resumed: bool,
-}
-
-/// Finds the same load, or begins it. A load that was done is not done again unless that is asked for.
-async fn take_up(store: &OpenStore, load: &Load, again: bool) -> Result<TakenUp> {
-    let found = find(store, load).await?;
-    let found = found.filter(|found| match found.state {
-        BatchState::Running => true,
-        BatchState::Cancelled => false,
-        BatchState::Completed | BatchState::CompletedWithFailures => !again,
-    });
-    if let Some(status) = found {
-        return Ok(TakenUp { status, resumed: true });
-    }
-    let id: BatchId = store.submit(load.batch()).await?.id;
-    Ok(TakenUp { status: store::status(store, id).await?, resumed: false })
-}
-
-/// The newest batch that is this load.
-async fn find(store: &OpenStore, load: &Load) -> Result<Option<BatchStatus>> {
-    let mut query = BatchQuery::newest(MAX_LISTED);
-    loop {
-        let batches = store.batches(query.clone()).await?;
-        let Some(last) = batches.last().map(|status| status.batch.id) else { return Ok(None) };
-        if let Some(found) = batches.into_iter().find(|status| load.is(&status.batch)) {
-            return Ok(Some(found));
-        }
-        query.before = Some(last);
-    }
 }
 
 fn announce(app: &App, load: &Load, taken_up: &TakenUp, to: &str) {

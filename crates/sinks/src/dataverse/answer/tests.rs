@@ -93,7 +93,7 @@ fn details_tell_which_records_failed() {
     assert_eq!(partly(details, CREATE.message), expected);
     let throttled = r#"[{"RequestIndex":0,"StatusCode":429},{"RequestIndex":1,"StatusCode":404},
         {"RequestIndex":2,"StatusCode":204}]"#;
-    let slow = Verdict::Retry("it answered 429: no".to_owned());
+    let slow = Verdict::Throttled { retry_after: None };
     let expected = Outcome::Answered(vec![slow, Verdict::Done, Verdict::Done]);
     assert_eq!(partly(throttled, Message::DeleteMultiple), expected);
     let Outcome::Answered(verdicts) = partly("?", CREATE.message) else { panic!() };

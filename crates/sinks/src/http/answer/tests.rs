@@ -52,7 +52,7 @@ fn a_status_says_what_became_of_the_group() {
         (501, both(Verdict::Retry(text("it answered 501: no")))),
         (502, Outcome::Unavailable(text("it answered 502: no"))),
         (503, Outcome::Unavailable(text("it answered 503: no"))),
-        (504, Outcome::Unavailable(text("it answered 504: no"))),
+        (504, Outcome::TimedOut),
     ];
     for (status, expected) in cases {
         assert_eq!(outcome(status, &[], no), expected, "{status}");
@@ -84,7 +84,7 @@ fn each_item_may_have_its_own_answer() {
     let verdicts = |status: u16, error: &str| {
         let body =
             format!(r#"{{"results":[{{"status":200}},{{"status":{status},"error":{error}}}]}}"#);
-        match outcome(207, &[], &body) {
+        match outcome(207, &[("retry-after", "7")], &body) {
             Outcome::Answered(verdicts) => verdicts,
             other => panic!("{other:?}"),
         }
@@ -98,7 +98,7 @@ fn each_item_may_have_its_own_answer() {
         (302, "null", Verdict::Dead(text("it answered 302"))),
         (408, "null", Verdict::Retry(text("it answered 408"))),
         (425, "null", Verdict::Retry(text("it answered 425"))),
-        (429, "\"slow\"", Verdict::Retry(text("it answered 429: slow"))),
+        (429, "\"slow\"", Verdict::Throttled { retry_after: Some(Duration::from_secs(7)) }),
         (500, "null", Verdict::Retry(text("it answered 500"))),
         (503, "null", Verdict::Retry(text("it answered 503"))),
     ];

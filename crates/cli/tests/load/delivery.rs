@@ -1,0 +1,115 @@
+//! Every record arrives, at the pace of the destination.
+
+use crate::{
+    support::Said,
+    world::{World, lines, refused},
+};
+use serde_json::Value;
+use std::{io::Write, process::Stdio, time::Duration};
+use tidegate_drill::{Concurrency, Spec};
+
+#[test]
+fn every_record_arrives_once() {
+    let world = World::new(Spec { delay: Duration::from_millis(5), ..Spec::default() });
+    world.place.write("in.ndjson", lines(1_000));
+    let said = world.load(&["--group", "10", "--json"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let json = said.json();
+    assert_eq!((json["completed"].as_u64(), json["dead"].as_u64()), (Some(1_000), Some(0)));
+    assert_eq!(world.stored(), (1_000, 0));
+    assert_eq!(json["sent"]["requests"].as_u64(), Some(100));
+    let again = world.load(&["--group", "10"]);
+    assert_eq!(again.code, 0);
+    assert!(again.stderr.contains("was loaded before, as load 1: --again"), "{}", again.stderr);
+    assert_eq!(world.stored(), (1_000, 0));
+    assert_eq!(world.load(&["--group", "10", "--again"]).code, 0);
+    assert_eq!(world.stored(), (1_000, 1_000));
+}
+
+#[test]
+fn the_destination_sets_the_pace() {
+    let world = World::new(Spec {
+        delay: Duration::from_millis(20),
+        concurrency: Some(Concurrency { limit: 4 }),
+        retry_after: Some(Duration::from_secs(1)),
+        ..Spec::default()
+    });
+    world.place.write("in.ndjson", lines(2_000));
+    let said = world.load(&["--group", "10"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let counters = world.service.counters();
+    assert_eq!((counters.records, counters.duplicates), (2_000, 0));
+    assert_eq!(counters.inside_retry_after, 0);
+    assert!(counters.throttled.total <= 10, "{}", counters.throttled.total);
+
+    let shown = world.place.ok(&["pace"]);
+    assert!(shown.contains("load 1 to http://127.0.0.1:"), "{shown}");
+    assert!(shown.contains("throttled: more than"), "{shown}");
+    let json = world.place.json(&["pace", "1"]);
+    let pace = &json[0]["pace"];
+    assert_eq!(pace["running"], Value::Bool(false));
+    assert!(pace["statistics"][0]["ceiling"].as_u64().unwrap() <= 6);
+
+    world.place.write("more.ndjson", lines(2_000).replace("somebody", "another"));
+    let url = world.url();
+    let args = ["load", "more.ndjson", "--to", &url, "--allow", "127.0.0.1", "--group", "10"];
+    let before = world.service.counters().throttled.total;
+    world.place.ok(&args);
+    let shown = world.place.ok(&["pace"]);
+    assert!(shown.contains("remembered from earlier"), "{shown}");
+    assert!(world.service.counters().throttled.total - before <= 1);
+}
+
+#[test]
+fn another_address_is_another_load() {
+    let world = World::new(Spec::default());
+    world.place.write("in.ndjson", lines(5));
+    for (query, duplicates) in [("?tenant=a&key=s3cret", 0), ("?tenant=b", 5), ("?tenant=b", 5)] {
+        let url = format!("{}{query}", world.url());
+        let said = world.place.tidegate(&world.args(&url, &[]));
+        assert_eq!((said.code, world.stored()), (0, (5, duplicates)), "{}", said.stderr);
+        assert!(!said.stderr.contains("s3cret"), "{}", said.stderr);
+    }
+}
+
+#[test]
+fn every_format_is_read_also_from_stdin() {
+    let world = World::new(Spec::default());
+    let url = world.url();
+    let to = ["--to", url.as_str(), "--allow", "127.0.0.1", "--group", "5"];
+    world.place.write("a.csv", "id,name\n1,\"a, b\"\n2,c\n");
+    world.place.write("b.json", "[{\"id\":3},\n {\"id\":4}]");
+    for file in ["a.csv", "b.json"] {
+        world.place.ok(&[["load", file].as_slice(), &to].concat());
+    }
+    assert_eq!(world.stored(), (4, 0));
+    let mut command = world.place.command(&[["load", "-"].as_slice(), &to].concat());
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"id\":5}\n{\"id\":6}\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(world.stored(), (6, 0));
+}
+
+#[test]
+fn a_sink_has_a_name_in_the_settings() {
+    let world = World::new(Spec { authorization: vec!["Bearer s3cret".into()], ..Spec::default() });
+    world.place.write("in.ndjson", lines(10));
+    let settings = format!(
+        "[sinks.people]\nkind = 'http'\nurl = '{}'\nbody = 'ndjson'\nallow = ['127.0.0.1']\n\
+         bearer = {{ env = 'PEOPLE_TOKEN' }}\n[sinks.people.pacer]\nmax = 3\n",
+        world.url()
+    );
+    world.place.write("tidegate.toml", settings);
+    let args = ["load", "in.ndjson", "--to", "people"];
+    let with = |token: &str| -> Said {
+        world.place.command(&args).env("PEOPLE_TOKEN", token).output().unwrap().into()
+    };
+    let wrong = with("wrong");
+    assert!(wrong.code == 1 && wrong.stderr.contains("401"), "{}", wrong.stderr);
+    assert_eq!(world.stored(), (0, 0));
+    let said = with("s3cret");
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert_eq!(world.stored(), (10, 0));
+    assert!(!said.stderr.contains("s3cret"));
+    refused(&world.place.tidegate(&["load", "in.ndjson", "--to", "peple"]), "`people`");
+}

@@ -1,0 +1,123 @@
+//! Where a record comes from: its own line, or the line of another file of which an errors file tells.
+
+use super::{
+    errors::{About, Line},
+    identity::Identity,
+};
+use serde_json::value::RawValue;
+use tidegate_records::Record;
+
+/// A record, and what it goes by. A line of an errors file stands for the record in it.
+pub(super) struct Origin {
+    pub id: String,
+    pub content: Result<Box<RawValue>, Flaw>,
+    /// Another file, if it comes from there.
+    file: Option<String>,
+    line: u64,
+}
+
+/// Why a record cannot be sent.
+pub(super) struct Flaw {
+    pub reason: String,
+    /// What stands in its place.
+    raw: String,
+}
+
+impl Origin {
+    /// Of a record of the file that is being loaded.
+    pub fn of(record: Record, identity: &Identity) -> Self {
+        let (id, line) = (identity.record(record.index), record.line);
+        match record.content {
+            Err(malformed) => {
+                let raw = String::from_utf8_lossy(&malformed.raw).into_owned();
+                let flaw = Flaw { reason: malformed.reason, raw };
+                Self { id, content: Err(flaw), file: None, line }
+            }
+            Ok(content) => match Line::parse(content.get()) {
+                Some(Line { tidegate_error, record }) => Self::earlier(tidegate_error, record, id),
+                None => Self { id, content: Ok(content), file: None, line },
+            },
+        }
+    }
+
+    /// Of a record that failed before. Corrected, it is another one: the service may remember what it
+    /// answered to the first.
+    fn earlier(about: About, record: Option<Box<RawValue>>, id: String) -> Self {
+        let same = record.as_ref().is_some_and(|record| about.hash == Some(hash(record)));
+        let content = record.ok_or_else(|| Flaw {
+            reason: "it was malformed in the file that it comes from: correct it there".to_owned(),
+            raw: about.raw.unwrap_or_default(),
+        });
+        let id = if same { about.id } else { id };
+        Self { id, content, file: Some(about.file), line: about.line }
+    }
+
+    /// As a line of an errors file.
+    pub fn line_of_errors(self, file: &str, reason: &str, attempts: u32) -> Line {
+        let (record, raw) = match self.content {
+            Ok(record) => (Some(record), None),
+            Err(flaw) => (None, Some(flaw.raw)),
+        };
+        let about = About {
+            file: self.file.unwrap_or_else(|| file.to_owned()),
+            line: self.line,
+            reason: reason.to_owned(),
+            attempts,
+            id: self.id,
+            hash: record.as_deref().map(hash),
+            raw,
+        };
+        Line { tidegate_error: about, record }
+    }
+}
+
+fn hash(record: &RawValue) -> String {
+    blake3::hash(record.get().as_bytes()).to_hex()[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_records::{Input, Options, Records};
+
+    /// The origins of the records of a text, and what they go by in a file of their own.
+    fn origins(text: &str) -> Vec<Origin> {
+        let input = Input::Stdin(Box::new(std::io::Cursor::new(text.to_owned())));
+        let records = Records::open(input, &Options::default(), &mut |_| {}).unwrap();
+        let identity = Identity::new(&records, "place", "to", "post");
+        let all = records.read(0..records.len()).unwrap();
+        all.into_iter().map(|record| Origin::of(record, &identity)).collect()
+    }
+
+    fn again(text: &str, file: &str) -> String {
+        let lines = origins(text).into_iter().map(|origin| {
+            let line = origin.line_of_errors(file, "no", 1);
+            serde_json::to_string(&line).unwrap() + "\n"
+        });
+        lines.collect()
+    }
+
+    #[test]
+    fn a_line_of_an_errors_file_stands_for_its_record() {
+        let text = "{\"n\":1}\n{\"n\":2}\nbad\n";
+        let ids: Vec<String> = origins(text).into_iter().map(|origin| origin.id).collect();
+        let errors = again(&again(text, "first"), "second");
+        let loaded = origins(&errors);
+        let contents = loaded.iter().map(|origin| origin.content.as_ref().map(|c| c.get()).ok());
+        assert_eq!(contents.collect::<Vec<_>>(), [Some("{\"n\":1}"), Some("{\"n\":2}"), None]);
+        for (at, origin) in loaded.iter().enumerate() {
+            assert_eq!((origin.file.as_deref(), origin.line), (Some("first"), at as u64 + 1));
+        }
+        assert_eq!((&loaded[0].id, &loaded[1].id), (&ids[0], &ids[1]));
+        assert_eq!(loaded[2].content.as_ref().unwrap_err().raw, "bad");
+    }
+
+    #[test]
+    fn a_record_that_was_corrected_goes_by_another_id() {
+        let first = origins("{\"n\":1}\n{\"n\":2}\n");
+        let errors = again("{\"n\":1}\n{\"n\":2}\n", "first").replace("\"n\":2", "\"n\":3");
+        let loaded = origins(&errors);
+        assert_eq!(loaded[0].id, first[0].id);
+        assert_ne!(loaded[1].id, first[1].id);
+    }
+}
