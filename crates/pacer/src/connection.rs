@@ -223,8 +223,9 @@ impl Connection {
                 Some(bucket) => bucket.confirmed(most, now),
                 none => *none = Some(Bucket::learned(most, now)),
             },
-            Some(Cause::Unknown) => self.learned.rejected(started.trial, now),
-            Some(Cause::InFlight { .. }) | None => {}
+            // With others at work, it may be they who leave nothing.
+            Some(Cause::Unknown) if self.among == 1 => self.learned.rejected(started.trial, now),
+            Some(Cause::Unknown | Cause::InFlight { .. }) | None => {}
         }
     }
 

@@ -61,9 +61,11 @@ fn migrate(connection: &mut Connection) -> Result<Vec<&'static str>, Failure> {
 }
 
 fn schema(connection: &Connection) -> Result<Schema, Failure> {
-    let (found, needed) = (version(connection)?, MIGRATIONS.len());
+    // All is read at the same moment: another process may be migrating.
+    let moment = connection.unchecked_transaction()?;
+    let (found, needed) = (version(&moment)?, MIGRATIONS.len());
     Ok(match found {
-        0 if mark(connection)? != APPLICATION_ID => Schema::Missing,
+        0 if mark(&moment)? != APPLICATION_ID => Schema::Missing,
         _ if found < needed => Schema::Outdated { found: found as i64, needed: needed as i64 },
         _ => Schema::Current,
     })
@@ -93,7 +95,7 @@ pub(crate) enum Identity {
 }
 
 pub(crate) fn identity(connection: &Connection) -> Result<Identity, Failure> {
-    // Both are read at the same moment: another process may be migrating.
+    // As above.
     let moment = connection.unchecked_transaction()?;
     let tables: i64 = moment.query_row(include_str!("sql/tables.sql"), [], |row| row.get(0))?;
     Ok(match (mark(&moment)?, tables) {

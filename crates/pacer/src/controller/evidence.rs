@@ -11,6 +11,9 @@ use std::{collections::VecDeque, time::Duration};
 const SECOND: Duration = Duration::from_secs(1);
 /// Within the first seconds, whatever grows with time looks like the cause.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
+/// And what was answered, but is still under way to us, is in flight for us and not for the service:
+/// one, and one of so many.
+const UNDER_WAY: u32 = 8;
 /// Beyond this many requests per second no rate is learned: bounds the memory.
 const MAX_PER_SECOND: usize = 4_096;
 
@@ -80,7 +83,12 @@ impl Evidence {
             return in_flight;
         }
         let seen_for = self.since.map_or(Duration::ZERO, |since| self.at.saturating_sub(since));
-        let known = self.little || seen_for >= LONG_ENOUGH;
+        let long_enough = seen_for >= LONG_ENOUGH;
+        let nearly = rejected.in_flight + 1 + rejected.in_flight / UNDER_WAY;
+        if !self.little && !long_enough && (1..=nearly).contains(&accepted.in_flight) {
+            return Cause::InFlight { most: rejected.in_flight };
+        }
+        let known = self.little || long_enough;
         let countable = (rejected.per_second as usize) < MAX_PER_SECOND;
         if known && countable && (1..rejected.per_second).contains(&accepted.per_second) {
             return Cause::PerSecond { most: rejected.per_second - 1 };
@@ -140,6 +148,14 @@ mod tests {
         let rejected = [(seen(30, 101), false)];
         assert_eq!(judged(&[seen(37, 100)], &rejected, 1), Cause::Unknown);
         assert_eq!(judged(&[seen(37, 100)], &rejected, 2), Cause::PerSecond { most: 100 });
+    }
+
+    #[test]
+    fn what_is_under_way_blurs_the_limit_of_the_first_seconds() {
+        let rejected = [(seen(4, 9), false)];
+        let cause = judged(&[seen(4, 8)], &rejected, 0);
+        assert_eq!(cause, Cause::InFlight { most: 4 });
+        assert_eq!(judged(&[seen(9, 8)], &rejected, 0), Cause::Unknown);
     }
 
     #[test]

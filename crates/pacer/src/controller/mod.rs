@@ -162,13 +162,18 @@ impl Controller {
     /// Others came, and take their part of what the service accepts; or others left, and what they took
     /// may be free.
     pub fn share(&mut self, before: u32, after: u32, now: Time) {
-        let Some(ceiling) = &mut self.ceiling else { return };
         if after < before {
-            return ceiling.look_soon();
+            self.ceiling.iter_mut().for_each(Ceiling::look_soon);
+            return;
         }
-        let part = u64::from(ceiling.at) * u64::from(before) / u64::from(after);
-        let part = (part as u32).max(self.options.min_parallelism);
-        ceiling.lowered(part);
+        // A service that never rejected may have enough for all.
+        if !self.options.is_full() || (self.ceiling.is_none() && self.aimd.throttled_at.is_none()) {
+            return;
+        }
+        let whole = self.ceiling.as_ref().map_or(self.level(), |ceiling| ceiling.at);
+        let part = (u64::from(whole) * u64::from(before) / u64::from(after)) as u32;
+        let part = part.max(self.options.min_parallelism);
+        self.ceiling.iter_mut().for_each(|ceiling| ceiling.lowered(part));
         self.approach = self.approach.map(|level| level.min(part));
         if self.level() > part {
             self.fall(part, Reason::Shared, now);

@@ -91,3 +91,21 @@ async fn the_view_gives_one_row_per_result() {
     let expected = [(0, r#"{"points":1.5}"#), (1, r#""it's""#), (3, "true")];
     assert_eq!(rows, expected.map(|(index, result)| (index, result.to_owned())));
 }
+
+/// Whoever looks while another process migrates sees all of the schema, or nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_schema_is_never_seen_in_part() {
+    for _ in 0..20 {
+        let (_directory, path) = place();
+        let [migrating, looking] = [(); 2].map(|()| Sqlite::open(&path, Open::Create).unwrap());
+        let migrated = tokio::spawn(async move { migrating.migrate().await.map(drop) });
+        loop {
+            match looking.schema().await.unwrap() {
+                Schema::Missing => {}
+                Schema::Current => break,
+                Schema::Outdated { found, needed } => panic!("{found} of {needed}"),
+            }
+        }
+        migrated.await.unwrap().unwrap();
+    }
+}
