@@ -1,6 +1,7 @@
 //! Data goes to stdout, everything else to stderr.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use crate::show::number;
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use serde::Serialize;
 use std::{
     io::{self, IsTerminal, Write},
@@ -38,6 +39,23 @@ pub fn width() -> usize {
     let columns =
         console::Term::stdout().size_checked().map_or(PAGE, |(_, columns)| columns.into());
     columns.clamp(40, 160)
+}
+
+/// How a bar looks, with `{done}` for how many of all.
+pub fn bar_style(template: &str, all: u64) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+    style.progress_chars("━╸─").with_key(
+        "done",
+        move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{} of {}", number::count(state.pos()), number::count(all));
+        },
+    )
+}
+
+/// Text for one line of the terminal that people look at: cut rather than wrapped.
+pub fn one_line(text: &str) -> String {
+    let (_, columns) = console::Term::stderr().size();
+    console::truncate_str(text, columns.max(20).into(), "…").into_owned()
 }
 
 /// A bar for bytes that are read; a spinner if nobody knows how many.

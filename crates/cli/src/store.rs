@@ -3,8 +3,9 @@
 use crate::suggest::did_you_mean;
 use anyhow::{Result, bail};
 use tidegate::{
-    Access, BatchId, OpenStore,
+    Access, Batch, BatchId, OpenStore,
     inspect::{BatchQuery, BatchStatus},
+    load,
 };
 
 /// Needs no server and no set-up.
@@ -94,6 +95,14 @@ pub async fn status(store: &OpenStore, id: BatchId) -> Result<BatchStatus> {
 /// The store's kind, for people and for JSON.
 pub fn kind(store: &OpenStore) -> &'static str {
     store.capabilities().name
+}
+
+/// What a batch does, for people: its workload, or what is loaded where.
+pub async fn workload(store: &OpenStore, batch: &Batch) -> Result<String> {
+    Ok(match load::about(store, batch).await? {
+        Some(load) => format!("load {} to {}", load.file, load.to),
+        None => batch.workload.clone(),
+    })
 }
 
 #[cfg(test)]

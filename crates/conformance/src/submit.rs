@@ -3,7 +3,7 @@
 use crate::harness::{Bench, WORKLOAD, ask, at_once, new_batch, snapshot};
 use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    BatchState, Keep, Kind, RetryPolicy,
+    BatchId, BatchState, Keep, Kind, RetryPolicy,
     claim::ClaimRequest,
     inspect::{BatchQuery, Progress},
     limits::{MAX_RUNS, MAX_SNAPSHOT_BYTES},
@@ -33,17 +33,20 @@ pub(crate) async fn a_batch_is_stored_as_it_was_submitted(bench: Bench) {
 
 pub(crate) async fn a_batch_that_is_running_is_not_stored_twice(bench: Bench) {
     let new = || NewBatch { workload: "load:1".to_owned(), ..new_batch(12) };
-    let both = tokio::join!(bench.store.submit_once(new()), bench.store.submit_once(new()));
-    let (one, two) = (both.0.unwrap(), both.1.unwrap());
+    let (one, two) = tokio::join!(once(&bench, new()), once(&bench, new()));
     assert_eq!(one, two);
     let other = bench.submit(1).await;
     assert!(other > one, "others are not looked at");
-    bench.store.cancel(one).await.unwrap();
-    let next = bench.store.submit_once(new()).await.unwrap();
+    bench.store.cancel(one).await.expect("it is running");
+    let next = once(&bench, new()).await;
     assert!(next > other, "{next} {other}");
     let query = BatchQuery { workload: Some("load:1".to_owned()), ..BatchQuery::newest(10) };
-    let found = bench.store.batches(query).await.unwrap();
+    let found = bench.store.batches(query).await.expect("the store answers");
     assert_eq!(found.iter().map(|status| status.batch.id).collect::<Vec<_>>(), [next, one]);
+}
+
+async fn once(bench: &Bench, new: NewBatch) -> BatchId {
+    bench.store.submit_once(new).await.expect("the store answers")
 }
 
 pub(crate) async fn every_seed_survives(bench: Bench) {

@@ -9,7 +9,8 @@ const TRIALS: u32 = 2;
 const EXHAUSTED: Duration = Duration::from_secs(5);
 /// After so many windows without a rejection, and later after each one, a little more is tried.
 const RAISED_AFTER: u32 = 4;
-const RAISE: f64 = 1.05;
+/// So much at first, and twice as much after each time that this proves right.
+const RAISE: f64 = 0.05;
 
 /// A pause that is this share of the window tells something about the window, if it was long enough.
 const PAUSE: u32 = 20;
@@ -31,6 +32,7 @@ pub(crate) struct Learned {
     paused_until: Option<Time>,
     /// When a little more is tried.
     raise_at: Time,
+    raises: u32,
     failures: u32,
 }
 
@@ -54,7 +56,8 @@ impl Learned {
     pub fn allows(&mut self, now: Time) -> Result<(), Time> {
         let Some(account) = &mut self.account else { return Ok(()) };
         if now >= self.raise_at {
-            account.limit *= RAISE;
+            account.limit *= 1.0 + RAISE * f64::from(1 << self.raises.min(8));
+            self.raises += 1;
             self.raise_at = now + account.window * RAISED_AFTER;
         }
         let allowed = account.allows(1.0, now);
@@ -117,6 +120,7 @@ impl Learned {
         }
         let patience = RAISED_AFTER << self.failures.min(8);
         self.raise_at = now.saturating_add(window.saturating_mul(patience));
+        self.raises = 0;
         self.failures += 1;
     }
 

@@ -11,6 +11,9 @@ pub struct Statistics {
     pub connection_name: String,
     /// The operation class.
     pub class: String,
+    /// When it was first used: decisions count from here.
+    #[serde(with = "crate::time::seconds")]
+    pub since: Time,
     /// How much may be in flight, by AIMD.
     pub current_parallelism: u32,
     /// How much may ever be.

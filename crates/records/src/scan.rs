@@ -133,5 +133,13 @@ fn field_names(piece: Piece<'_>) -> Result<Vec<String>, String> {
         }
         names.push(name);
     }
+    if let [only] = names.as_slice()
+        && let Some(separator) =
+            only.chars().find(|character| matches!(character, ';' | '\t' | '|'))
+    {
+        let separator =
+            if separator == '\t' { "tabs".to_owned() } else { format!("`{separator}`") };
+        return Err(format!("its fields are separated by {separator}: use commas"));
+    }
     Ok(names)
 }

@@ -1,6 +1,7 @@
 //! Why there is no answer.
 
 use crate::{address::Forbidden, reason::clean};
+use rustls::CertificateError;
 use std::{error::Error, io};
 use tidegate_core::sink::{Answer, Hint, Outcome, SinkError};
 
@@ -69,17 +70,27 @@ impl From<Failure> for SinkError {
 /// What is wrong with the service's end of TLS and does not pass by itself.
 fn permanent(error: &rustls::Error) -> Option<String> {
     match error {
-        rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
-            Some(format!(
-                "has a certificate that does not verify ({}): give its CA as `ca_file`, and use \
-                 the name that it is for",
-                clean(&error.to_string())
-            ))
-        }
+        rustls::Error::InvalidCertificate(flaw) => Some(format!(
+            "has a certificate that does not verify ({}): give its CA as `ca_file`, and use the \
+             name that it is for",
+            wrong(flaw)
+        )),
+        rustls::Error::NoCertificatesPresented => Some("has no certificate".to_owned()),
         rustls::Error::InvalidMessage(_) => {
             Some("does not speak TLS there: check the port, or use http://".to_owned())
         }
         _ => None,
+    }
+}
+
+/// What is wrong with a certificate.
+fn wrong(flaw: &CertificateError) -> String {
+    match flaw {
+        CertificateError::UnknownIssuer => "nobody here knows its issuer".to_owned(),
+        CertificateError::Other(error) if format!("{error:?}").contains("CaUsedAsEndEntity") => {
+            "it is signed by itself, as a CA's is".to_owned()
+        }
+        other => clean(&rustls::Error::InvalidCertificate(other.clone()).to_string()),
     }
 }
 

@@ -8,13 +8,13 @@ const SERVICE_EXAMPLES: &str = "\
 Examples:
   tidegate drill service --concurrency 20 --delay 100ms --retry-after 2s
   tidegate drill service --rate 100 --hint 8 --port 8080
-  tidegate drill service --spec limits.toml --json > counters.json
+  tidegate drill service --spec limits.toml --json
 
 In another terminal:
   tidegate load people.ndjson --to http://127.0.0.1:8080/records --allow 127.0.0.1
   curl http://127.0.0.1:8080/counters
 
-Counters are printed when it is stopped. In a file of --spec, durations are numbers of seconds:
+Its address is printed first, its counters when it is stopped. In a file of --spec, durations are numbers of seconds:
   delay = 0.1
   retry_after = 2
   concurrency = { limit = 20 }

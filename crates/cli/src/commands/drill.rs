@@ -10,6 +10,7 @@ use crate::{
     snapshot::toml_problem,
 };
 use anyhow::{Context, Result};
+use serde_json::json;
 use std::{fs, net::Ipv4Addr, path::Path};
 use tidegate_drill::{Concurrency, Counters, Hint, Rate, Service, Spec};
 
@@ -21,8 +22,9 @@ pub async fn run(app: &App, command: DrillCommand) -> Result<Exit> {
     let service = Service::start(spec, (Ipv4Addr::LOCALHOST, args.port).into())
         .with_context(|| format!("cannot listen on port {}", args.port))?;
     let url = service.url();
-    if !app.json {
-        out::data(&format!("{url}/records\n"))?;
+    match app.json {
+        true => out::json(&json!({ "url": format!("{url}/records") }))?,
+        false => out::data(&format!("{url}/records\n"))?,
     }
     app.say(&format!("listening; counters at {url}/counters; Ctrl-C ends it"));
     signals.stop.stopped().await;

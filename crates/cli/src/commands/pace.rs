@@ -5,12 +5,18 @@ use crate::{
     args::pace::{PaceArgs, PaceCommand, SimulateArgs},
     exit::Exit,
     out,
-    show::pace,
+    show::{pace, status},
+    snapshot::toml_problem,
+    store,
 };
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::fs;
-use tidegate::{Access, load, pace::PaceQuery, pacer::scenario::Scenario};
+use tidegate::{
+    Access, load,
+    pace::PaceQuery,
+    pacer::scenario::{Scenario, ScenarioError},
+};
 
 /// The last loads that are shown.
 const SHOWN: usize = 3;
@@ -39,8 +45,13 @@ async fn show(app: &App, args: PaceArgs) -> Result<Exit> {
             &noted.iter().map(|(note, pace)| pace::json(note, pace.as_ref())).collect::<Vec<_>>(),
         )?;
     } else {
-        let texts = noted.iter().map(|(note, pace)| pace::text(note, pace.as_ref()));
-        out::data(&texts.collect::<Vec<_>>().join("\n"))?;
+        let mut texts = Vec::new();
+        for (note, pace) in &noted {
+            let status = store::status(&store, note.note.batch).await?;
+            let progress = status::records(&status.progress, status.batch.runs);
+            texts.push(pace::text(note, pace.as_ref(), &progress));
+        }
+        out::data(&texts.join("\n"))?;
     }
     Ok(Exit::Done)
 }
@@ -48,7 +59,10 @@ async fn show(app: &App, args: PaceArgs) -> Result<Exit> {
 fn simulate(app: &App, args: SimulateArgs) -> Result<Exit> {
     let shown = args.file.display();
     let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read `{shown}`"))?;
-    let scenario = text.parse::<Scenario>();
+    let scenario = text.parse::<Scenario>().map_err(|error| match error {
+        ScenarioError::Syntax(error) => toml_problem(&text, &error),
+        other => other.into(),
+    });
     let mut scenario = scenario.with_context(|| format!("cannot use `{shown}`"))?;
     scenario.pacer.policy = args.policy.unwrap_or(scenario.pacer.policy);
     scenario.pacers = args.pacers.map_or(scenario.pacers, |pacers| pacers as usize);

@@ -2,7 +2,7 @@
 
 use super::number;
 use crate::{app::App, commands::load::per_second, out, store};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::{
     collections::VecDeque,
     convert::Infallible,
@@ -11,7 +11,7 @@ use std::{
 use tidegate::{
     BatchId, OpenStore,
     inspect::BatchStatus,
-    load::Load,
+    load::{LEASE, Load},
     pacer::{Binding, Statistics},
 };
 
@@ -78,15 +78,15 @@ impl<'a> Follower<'a> {
                     "load {}: {done} of {all}, {}, {}",
                     self.batch,
                     self.speed(status),
-                    self.pace()
+                    self.pace(status)
                 ));
             }
             View::Bar(bar) => {
                 bar.set_position(done);
-                let (speed, pace) = (self.speed(status), self.pace());
+                let (speed, pace) = (self.speed(status), self.pace(status));
                 if let View::Bar(bar) = &self.view {
-                    bar.set_prefix(speed);
-                    bar.set_message(pace);
+                    bar.set_prefix(out::one_line(&speed));
+                    bar.set_message(out::one_line(&pace));
                 }
             }
         }
@@ -112,13 +112,19 @@ impl<'a> Follower<'a> {
     }
 
     /// What is in flight, what was throttled, what binds.
-    fn pace(&self) -> String {
+    fn pace(&self, status: &BatchStatus) -> String {
         if let Some((reason, next)) = self.load.absence() {
             return format!("not there: {reason}; next try in {}", number::span(next));
         }
         let statistics = self.load.statistics();
         let sum = |of: fn(&Statistics) -> u32| statistics.iter().map(of).sum::<u32>();
         let sent = self.load.meter().sent();
+        if sum(|of| of.in_flight) == 0
+            && status.progress.untouched == 0
+            && status.progress.leased > 0
+        {
+            return format!("waiting for {}", leased(status));
+        }
         let binding = statistics.iter().map(|of| of.binding).find(|b| *b != Binding::Nothing);
         format!(
             "{} of {} in flight (at most {}) · {} throttled ({}) · bound by {}",
@@ -140,21 +146,20 @@ impl Drop for Follower<'_> {
     }
 }
 
+/// What another process has in its hands. If it is gone, its leases end.
+pub fn leased(status: &BatchStatus) -> String {
+    format!(
+        "{} that another process had leased: free in {} at the latest if it is gone",
+        number::records(status.progress.leased),
+        number::span(LEASE)
+    )
+}
+
 fn done(status: &BatchStatus) -> u64 {
     status.progress.completed + status.progress.dead
 }
 
 fn bar(records: u64) -> ProgressBar {
-    let template = "{bar:32.cyan/dim} {percent:>3} %  {done}  {prefix}\n{msg:.dim}";
-    let style = ProgressStyle::with_template(template)
-        .expect("the template is well-formed")
-        .progress_chars("━╸─")
-        .with_key(
-            "done",
-            move |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
-                let (done, all) = (number::count(state.pos()), number::count(records));
-                let _ = write!(text, "{done} of {all}");
-            },
-        );
-    out::BARS.add(ProgressBar::new(records).with_style(style))
+    let template = "{bar:32.cyan/dim} {percent:>3} %  {done}\n{prefix}\n{msg:.dim}";
+    out::BARS.add(ProgressBar::new(records).with_style(out::bar_style(template, records)))
 }

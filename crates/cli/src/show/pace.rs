@@ -28,9 +28,10 @@ pub fn json(noted: &NotedPace, pace: Option<&Pace>) -> Value {
 }
 
 /// The essence, for people.
-pub fn text(noted: &NotedPace, pace: Option<&Pace>) -> String {
+pub fn text(noted: &NotedPace, pace: Option<&Pace>, progress: &str) -> String {
     let note = &noted.note;
     let title = out::strong(&format!("load {} to {}", note.batch, note.sink));
+    let title = format!("{title}: {progress}");
     let Some(pace) = pace else {
         return format!("{title}\n  written by another version\n");
     };
@@ -41,7 +42,8 @@ pub fn text(noted: &NotedPace, pace: Option<&Pace>) -> String {
     };
     let sent = &pace.sent;
     let mut text = format!(
-        "{title}\n  {state}, as of {} ago: {} requests, {} throttled ({}), {} without answer\n\n{}",
+        "{title}\n  {} {state}, as of {} ago: {} requests, {} throttled ({}), {} without answer\n\n{}",
+        note.worker.0,
         number::span(noted.age),
         number::count(sent.requests),
         number::count(sent.throttled),
@@ -87,14 +89,16 @@ fn connections(statistics: &[Statistics]) -> String {
 
 fn decisions(statistics: &Statistics) -> String {
     let all = &statistics.decisions;
-    let Some(first) = all.first() else { return String::new() };
+    if all.is_empty() {
+        return String::new();
+    }
     let shown = &all[all.len().saturating_sub(DECISIONS)..];
     let mut text =
         format!("\n{}\n", out::strong(&format!("{} decided", statistics.connection_name)));
     if shown.len() < all.len() {
         text += &format!("  … {} earlier ones with --json\n", all.len() - shown.len());
     }
-    shown.iter().for_each(|decision| text += &line(decision, first.at));
+    shown.iter().for_each(|decision| text += &line(decision, statistics.since));
     text
 }
 

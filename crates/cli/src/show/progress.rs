@@ -3,7 +3,7 @@
 use super::{number, status, table::by_count};
 use crate::{app::App, out, store};
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 use tidegate::{
     Aggregates, BatchId, BatchState, OpenStore,
@@ -96,15 +96,7 @@ impl Drop for Follower<'_> {
 fn bar(status: &BatchStatus) -> ProgressBar {
     let template = "{bar:32.cyan/dim} {percent:>3} %  {done}  {rate}{prefix}  {left}\n{msg:.dim}";
     let runs = status.batch.runs;
-    let style = ProgressStyle::with_template(template)
-        .expect("the template is well-formed")
-        .progress_chars("━╸─")
-        .with_key(
-            "done",
-            move |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
-                let _ = write!(text, "{} of {}", number::count(state.pos()), number::count(runs));
-            },
-        )
+    let style = out::bar_style(template, runs)
         .with_key("rate", |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
             let _ = write!(text, "{}", number::rate(state.per_sec()));
         })

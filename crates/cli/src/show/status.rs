@@ -45,9 +45,18 @@ pub fn state(state: BatchState) -> &'static str {
 
 /// How far a batch is: `41,200 of 100,000 runs (41.2 %), 3 dead, 12 retrying`.
 pub fn progress(progress: &Progress, runs: u64) -> String {
+    done_of(progress, runs, &number::runs(runs))
+}
+
+/// How far a load is.
+pub fn records(progress: &Progress, records: u64) -> String {
+    done_of(progress, records, &number::records(records))
+}
+
+fn done_of(progress: &Progress, runs: u64, all: &str) -> String {
     let done = progress.completed + progress.dead;
     let share = percent(done, runs);
-    let mut text = format!("{} of {} ({share})", count(done), number::runs(runs));
+    let mut text = format!("{} of {all} ({share})", count(done));
     let rest = [(progress.dead, "dead"), (progress.retrying, "retrying")];
     for (number, word) in rest.into_iter().filter(|(number, _)| *number > 0) {
         text += &format!(", {} {word}", count(number));

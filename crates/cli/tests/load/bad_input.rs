@@ -31,6 +31,14 @@ fn bad_records_are_set_aside_and_can_be_loaded_again() {
             world.place.tidegate(&["load", "good.ndjson", "--to", &url, "--allow", "127.0.0.1"]);
         assert_eq!(said.code, 3, "one is still malformed: {}", said.stderr);
         assert_eq!(world.stored(), (102, 0));
+
+        let listed = world.place.ok(&["batch", "list"]);
+        assert!(listed.contains("load in.ndjson to http://127.0.0.1:"), "{listed}");
+        let retried = world.place.tidegate(&["batch", "retry", "1"]);
+        let expected = "2 dead records are due again; repeat `tidegate load` of in.ndjson to";
+        assert!(retried.stderr.contains(expected), "{}", retried.stderr);
+        refused(&world.place.tidegate(&["batch", "replay", "1#0"]), "only loaded with --again");
+        assert_eq!(world.load(&["--group", "20"]).code, 3, "tried again, and refused again");
     }
 }
 
@@ -43,6 +51,7 @@ fn the_errors_file_never_harms_the_input() {
         refused(&world.load(&["--errors", place]), "--errors is the file that is loaded");
     }
     refused(&world.load(&["--errors", "no/such/place"]), "no/such/place");
+    refused(&world.load(&["--errors", "bad.csv"]), "--errors is written as NDJSON");
     assert_eq!(std::fs::read_to_string(world.place.path("in.ndjson")).unwrap(), text);
     assert_eq!(world.stored(), (0, 0));
 }
@@ -69,7 +78,10 @@ fn bad_input_is_refused_in_one_line() {
     world.place.write("broken.ndjson", "{\"id\":1}\n{\"id\":\n");
     world.place.write("what.xyz", "a b c");
     let local = ["--to", url.as_str(), "--allow", "127.0.0.1"];
-    let cases: [(&[&str], &str); 12] = [
+    world.place.write("half.csv", "id;name\n1;a\n");
+    let cases: [(&[&str], &str); 14] = [
+        (&["half.csv"], "separated by `;`"),
+        (&["in.ndjson", "--user", "me", "--password-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE"),
         (&["empty.ndjson"], "empty.ndjson has no records"),
         (&["missing.ndjson"], "missing.ndjson"),
         (&["what.xyz"], "--format"),

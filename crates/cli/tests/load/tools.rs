@@ -11,17 +11,13 @@ use std::io::{BufRead, BufReader};
 fn the_drill_service_counts() {
     let place = Place::new();
     let mut child = place.spawn(&["drill", "service", "--concurrency", "3", "--json"]);
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
-    let url = url.trim_end_matches("/counters;");
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut json = || -> Value { serde_json::from_str(&said.next().unwrap().unwrap()).unwrap() };
+    let url = json()["url"].as_str().unwrap().to_owned();
     place.write("in.ndjson", lines(50));
-    place.ok(&["load", "in.ndjson", "--to", &format!("{url}/records"), "--allow", "127.0.0.1"]);
+    place.ok(&["load", "in.ndjson", "--to", &url, "--allow", "127.0.0.1"]);
     signal(&child, "INT");
-    let mut counters = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut counters).unwrap();
-    let counters: Value = serde_json::from_str(&counters).unwrap();
+    let counters = json();
     assert_eq!(counters["records"].as_u64(), Some(50));
     assert!(child.wait().unwrap().success());
 }
@@ -41,7 +37,20 @@ fn a_scenario_is_simulated() {
     let fixed = place.tidegate(&["pace", "simulate", "five.toml", "--policy", "fixed:52"]);
     assert_eq!(fixed.code, 1);
     assert!(fixed.stderr.contains("unmet: rejects"), "{}", fixed.stderr);
-    place.write("bad.toml", "name = 'x'");
-    refused(&place.tidegate(&["pace", "simulate", "bad.toml"]), "requests");
+    let service = "name = 'x'\nrequests = 5\n[service]\ndelay = 0.1\n";
+    for (text, problem) in [
+        ("name = 'x'".to_owned(), "requests"),
+        (format!("{service}colour = 3"), "at line 5 column 1"),
+        (format!("{service}[expect]\nspeed = 1"), "`speed` is none of"),
+        (format!("{service}[expect]\nmakespan = [13, 10]"), "nothing is at least 13"),
+        (format!("{service}[service.rate]\nlimit = 0"), "limit:"),
+    ] {
+        place.write("bad.toml", text);
+        refused(&place.tidegate(&["pace", "simulate", "bad.toml"]), problem);
+    }
+    for flags in [["--hint", "0"], ["--max-group", "0"], ["--fail-share", "2"]] {
+        let args = [["drill", "service"], flags].concat();
+        refused(&place.tidegate(&args), "use ");
+    }
     refused(&place.tidegate(&["pace"]), "tidegate.db");
 }

@@ -25,6 +25,8 @@ impl Spec {
         }
         require(self.concurrency.is_none_or(|it| it.limit > 0), "concurrency", at_least_one)?;
         require(self.rate.is_none_or(|it| it.per_second > 0), "rate", at_least_one)?;
+        require(self.hint.is_none_or(|it| it.parallelism > 0), "hint", at_least_one)?;
+        require(self.max_group != Some(0), "max_group", at_least_one)?;
         self.budgets.iter().try_for_each(Budget::check)
     }
 

@@ -40,6 +40,7 @@ const ROUNDS: u32 = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
     options: Arc<Options>,
+    since: Time,
     aimd: Aimd,
     in_flight: u32,
     /// Counts congestion events: a rejection answers only for the level under which it started.
@@ -93,6 +94,7 @@ impl Controller {
     pub fn new(options: Arc<Options>, now: Time) -> Self {
         let aimd = Aimd::new(options.clone(), now);
         let mut controller = Self {
+            since: now,
             in_flight: 0,
             epoch: 0,
             round: 0,
@@ -186,6 +188,7 @@ impl Controller {
         self.aimd.reset(now);
         *self = Self {
             aimd: self.aimd.clone(),
+            since: self.since,
             in_flight: self.in_flight,
             epoch: self.epoch + 1,
             log: std::mem::take(&mut self.log),
@@ -385,6 +388,7 @@ impl Controller {
     /// Fills in what is known here.
     pub fn describe(&self, statistics: &mut Statistics, now: Time) {
         let aimd = &self.aimd;
+        statistics.since = self.since;
         statistics.current_parallelism = aimd.level;
         statistics.max_parallelism = self.options.max;
         statistics.last_known_good_parallelism = aimd.last_known_good;

@@ -30,8 +30,19 @@ pub struct Unmet {
 }
 
 impl Expect {
-    pub(super) fn knows_its_keys(&self) -> bool {
-        self.0.keys().all(|key| KEYS.contains(&key.as_str()))
+    /// Refuses keys that no report has, and bounds that nothing can meet.
+    pub(super) fn sound(&self) -> Result<(), String> {
+        for (key, bounds) in &self.0 {
+            if !KEYS.contains(&key.as_str()) {
+                return Err(format!("`{key}` is none of {}", KEYS.join(", ")));
+            }
+            if let Bounds::Within([low, high]) = bounds
+                && low > high
+            {
+                return Err(format!("`{key}`: nothing is at least {low} and at most {high}"));
+            }
+        }
+        Ok(())
     }
 
     /// How many expectations there are.

@@ -234,11 +234,12 @@ impl Scenario {
         if !self.classes.iter().chain(&self.restarts).all(|number| positive(*number)) {
             return refuse("classes and restarts: numbers above 0");
         }
-        if !self.expect.knows_its_keys() {
-            let known = super::report::KEYS.join(", ");
-            return refuse(&format!("[expect] has a key that is none of {known}"));
+        let limits = self.changes.iter().flat_map(|change| [&change.concurrency, &change.rate]);
+        let limits = limits.flatten().chain([&self.service.concurrency, &self.service.rate]);
+        if limits.into_iter().any(|spec| spec.limit == Some(0)) {
+            return refuse("limit: a service that accepts nothing ends no scenario; use 1 or more");
         }
-        Ok(())
+        self.expect.sound().or_else(|problem| refuse(&format!("[expect] {problem}")))
     }
 }
 

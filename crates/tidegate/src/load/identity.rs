@@ -1,8 +1,13 @@
 //! What makes two loads the same.
 
+use crate::OpenStore;
+use serde::Deserialize;
 use serde_json::json;
-use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
+use tidegate_core::{Batch, InvalidSnapshot, Run, RunError, Snapshot, StoreError, Workload};
 use tidegate_records::Records;
+
+/// What the workload of a load begins with.
+const PREFIX: &str = "load:";
 
 /// Names a load by its records, where they go and what is asked for there.
 #[derive(Clone, Debug)]
@@ -28,7 +33,7 @@ impl Identity {
             "operation": operation,
         }));
         Self {
-            workload: format!("load:{}", &load[..16]),
+            workload: format!("{PREFIX}{}", &load[..16]),
             snapshot,
             content: content[..16].to_owned(),
         }
@@ -38,6 +43,26 @@ impl Identity {
     pub fn record(&self, index: u64) -> String {
         format!("{}-{index}", self.content)
     }
+}
+
+/// What a load is, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct About {
+    /// Its records.
+    pub file: String,
+    /// The sink.
+    pub to: String,
+    /// What is asked of the sink.
+    pub operation: String,
+}
+
+/// What the load is that a batch stands for; nothing if it is no load.
+pub async fn about(store: &OpenStore, batch: &Batch) -> Result<Option<About>, StoreError> {
+    if !batch.workload.starts_with(PREFIX) {
+        return Ok(None);
+    }
+    let snapshot = store.snapshot(batch.snapshot).await?;
+    Ok(snapshot.and_then(|snapshot| serde_json::from_str(snapshot.text()).ok()))
 }
 
 /// A load is carried out by a deliverer; as a workload it has a name and nothing else.

@@ -11,6 +11,7 @@ mod origin;
 mod take_up;
 
 pub use errors::{Failure, FailuresError};
+pub use identity::{About, about};
 pub use keeper::Pace;
 pub use take_up::TakenUp;
 
@@ -40,7 +41,7 @@ const FLUSH_AFTER: Duration = Duration::from_millis(10);
 /// How much work a lease holds: little, so that all end together.
 const TARGET: Duration = Duration::from_millis(250);
 /// How late a load that was killed can be taken up by the next process.
-const LEASE: Duration = Duration::from_secs(10);
+pub const LEASE: Duration = Duration::from_secs(10);
 
 /// What to load where, and how.
 pub struct LoadSpec {

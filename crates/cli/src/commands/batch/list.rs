@@ -9,6 +9,7 @@ use crate::{
         status,
         table::table,
     },
+    store,
 };
 use anyhow::Result;
 use serde_json::json;
@@ -32,16 +33,20 @@ pub async fn run(
     } else {
         let headings =
             ["batch", "workload", "state", "runs", "done", "dead", "retrying", "took", "age"];
-        out::data(&table(headings, 3, batches.iter().map(row).collect()))?;
+        let mut rows = Vec::new();
+        for status in &batches {
+            rows.push(row(status, store::workload(store, &status.batch).await?));
+        }
+        out::data(&table(headings, 3, rows))?;
     }
     Ok(Exit::Done)
 }
 
-fn row(status: &BatchStatus) -> [String; 9] {
+fn row(status: &BatchStatus, workload: String) -> [String; 9] {
     let (batch, progress) = (&status.batch, &status.progress);
     [
         batch.id.to_string(),
-        batch.workload.clone(),
+        workload,
         status::state(status.state).to_owned(),
         count(batch.runs),
         percent(progress.completed + progress.dead, batch.runs),

@@ -14,7 +14,7 @@ use std::{
 };
 use tidegate::{
     Batch, BatchId, Exception, ExceptionState, OpenStore, Run, RunError, inspect::ExceptionQuery,
-    run::Emitted, workload::Prepared,
+    load, run::Emitted, workload::Prepared,
 };
 
 /// Runs one run again and compares it with what is stored.
@@ -50,6 +50,14 @@ async fn prepare(
     batch: &Batch,
     exec: Option<String>,
 ) -> Result<Arc<dyn Prepared>> {
+    if let Some(load) = load::about(store, batch).await? {
+        bail!(
+            "batch {} loads {} to {}: a record is not run again, only loaded with --again",
+            batch.id,
+            load.file,
+            load.to
+        );
+    }
     let workloads = spec::registry(&exec)?;
     let name = &batch.workload;
     let workload = match (workloads.get(name), name.strip_prefix("exec:")) {

@@ -30,7 +30,10 @@ pub async fn show(app: &App, store: &OpenStore, status: &BatchStatus) -> Result<
     };
     match app.json {
         true => out::json(&as_json(status, &aggregates, &failed, store::kind(store)))?,
-        false => out::data(&as_text(status, &aggregates, &failed))?,
+        false => {
+            let workload = store::workload(store, &status.batch).await?;
+            out::data(&as_text(status, &workload, &aggregates, &failed))?;
+        }
     }
     Ok(())
 }
@@ -50,11 +53,16 @@ fn as_json(
     status::json(status, more)
 }
 
-fn as_text(status: &BatchStatus, aggregates: &Aggregates, failed: &[failures::Failures]) -> String {
+fn as_text(
+    status: &BatchStatus,
+    workload: &str,
+    aggregates: &Aggregates,
+    failed: &[failures::Failures],
+) -> String {
     let batch = &status.batch;
     let mut text = format!(
         "{}\n  {}\n  {}\n  {}\n  {}\n  digest {}\n",
-        out::strong(&format!("batch {} of {}", batch.id, batch.workload)),
+        out::strong(&format!("batch {} of {workload}", batch.id)),
         status::state(status.state),
         status::progress(&status.progress, batch.runs),
         status::timing(status),

@@ -10,7 +10,10 @@ use crate::{
 };
 use anyhow::Result;
 use serde_json::json;
-use tidegate::{BatchId, OpenStore};
+use tidegate::{
+    BatchId, OpenStore,
+    load::{self, About},
+};
 
 /// Stops a batch for good.
 pub async fn cancel(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
@@ -30,17 +33,20 @@ pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
     if app.json {
         out::json(&json!({ "batch": id, "retried": count }))?;
     }
-    let exec = exec_flag(&store::status(store, id).await?.batch.workload);
-    let flag = app.address.flag();
+    let batch = store::status(store, id).await?.batch;
+    let (flag, exec) = (app.address.flag(), exec_flag(&batch.workload));
+    let (name, how) = match load::about(store, &batch).await? {
+        Some(About { file, to, .. }) => {
+            ("record", format!("repeat `tidegate load` of {file} to {to}{flag}"))
+        }
+        None => {
+            ("run", format!("work on batch {id} with `tidegate worker --until-idle{exec}{flag}`"))
+        }
+    };
     app.say(&match count {
-        0 => format!("batch {id} has no dead runs"),
-        _ => format!(
-            "{} due again; work on batch {id} with `tidegate worker --until-idle{exec}{flag}`",
-            match count {
-                1 => "1 dead run is".to_owned(),
-                _ => format!("{} dead runs are", number::count(count)),
-            }
-        ),
+        0 => format!("batch {id} has no dead {name}s"),
+        1 => format!("1 dead {name} is due again; {how}"),
+        _ => format!("{} dead {name}s are due again; {how}", number::count(count)),
     });
     Ok(Exit::Done)
 }

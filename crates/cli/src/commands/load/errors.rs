@@ -24,8 +24,8 @@ impl ErrorsFile {
             bail!("--errors is the file that is loaded: name another one");
         }
         // It would be read as something else when it is loaded again.
-        if let Some(format @ (Format::Csv | Format::Json)) = Format::of_name(path) {
-            bail!("--errors is written as NDJSON, not {format}: end its name with .ndjson");
+        if Format::of_name(path) == Some(Format::Csv) {
+            bail!("--errors is written as NDJSON, not CSV: end its name with .ndjson");
         }
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,

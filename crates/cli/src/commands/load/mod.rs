@@ -9,7 +9,10 @@ use crate::{
     args::{WorkFlags, load::LoadArgs},
     exit::Exit,
     out,
-    show::{load::Follower, number},
+    show::{
+        load::{Follower, leased},
+        number,
+    },
     signals::Signals,
     sinks::{self, OpenSink},
 };
@@ -144,9 +147,13 @@ fn announce(app: &App, load: &Load, taken_up: &TakenUp, to: &str) {
             format!("load {id}: {records} of {name} to {to}")
         }
         (true, BatchState::Running) => format!(
-            "going on with load {id}: {} of {} records are settled",
+            "going on with load {id}: {} of {} are settled{}",
             number::count(done),
-            number::count(status.batch.runs)
+            number::records(status.batch.runs),
+            match status.progress.leased {
+                0 => String::new(),
+                _ => format!("; {}", leased(status)),
+            }
         ),
         (true, _) => format!("{name} was loaded before, as load {id}: --again loads it again"),
     });
