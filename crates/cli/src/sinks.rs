@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tidegate::{
     Sink, pacer,
-    sinks::{dataverse, http},
+    sinks::{Env, dataverse, http},
 };
 use toml::{Table, Value};
 
@@ -31,27 +31,33 @@ const KINDS: [&str; 2] = ["http", "dataverse"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
-    let (mut declared, name, place) = match to.contains("://") {
+    let (declared, name, place) = match to.contains("://") {
         true => (by_address(to), shown(to), place(to, flags)),
         false => (by_name(app, to)?, to.to_owned(), to.to_owned()),
     };
-    let declared_pacer = declared.remove("pacer");
-    let kind = take_kind(&mut declared, &name)?;
-    add_flags(&mut declared, flags, kind)?;
     let env = |variable: &str| std::env::var(variable).ok();
-    let sink: Arc<dyn Sink> = match kind {
-        "http" => {
-            let config: http::Config = decode(declared).with_context(|| about(&name))?;
-            Arc::new(http::Http::new(&config, &env).with_context(|| about(&name))?)
-        }
-        _ => {
-            let config: dataverse::Config = decode(declared).with_context(|| about(&name))?;
-            Arc::new(dataverse::Dataverse::new(&config, &env).with_context(|| about(&name))?)
-        }
-    };
+    let made = make(declared, &name, flags, &env).with_context(|| about(&name))?;
+    let (sink, declared_pacer) = made;
     let most = sink.capabilities().max_group;
     let group = flags.group.map_or(most, |group| group as usize);
     Ok(OpenSink { sink, group, pacer: paced(declared_pacer, pace)?, name, place })
+}
+
+/// Makes a sink as declared; what is declared of its pace is left.
+fn make(
+    mut declared: Table,
+    name: &str,
+    flags: &SinkFlags,
+    env: &Env<'_>,
+) -> Result<(Arc<dyn Sink>, Option<Value>)> {
+    let pacer = declared.remove("pacer");
+    let kind = take_kind(&mut declared, name)?;
+    add_flags(&mut declared, flags, kind)?;
+    let sink: Arc<dyn Sink> = match kind {
+        "http" => Arc::new(http::Http::new(&decode(declared)?, env)?),
+        _ => Arc::new(dataverse::Dataverse::new(&decode(declared)?, env)?),
+    };
+    Ok((sink, pacer))
 }
 
 /// With an address there is no file: what it says about keys is about flags.
@@ -197,4 +203,28 @@ fn paced(declared: Option<Value>, flags: &PaceFlags) -> Result<pacer::Options> {
     options.rate = flags.rate.or(options.rate);
     options.check()?;
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every sink that the documentation declares can be used as it stands there.
+    #[test]
+    fn sinks_in_the_documentation_can_be_used() {
+        let text = include_str!("../../../docs/sinks.md");
+        let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let env = |_: &str| Some("secret".to_owned());
+        let mut names = Vec::new();
+        for block in blocks {
+            let config: Table = block.parse().unwrap();
+            for (name, declared) in config["sinks"].as_table().unwrap() {
+                let declared = declared.as_table().unwrap().clone();
+                let (_, pacer) = make(declared, name, &SinkFlags::default(), &env).unwrap();
+                paced(pacer, &PaceFlags::default()).unwrap();
+                names.push(name.clone());
+            }
+        }
+        assert_eq!(names, ["people", "orders", "crm", "ledger"]);
+    }
 }

@@ -60,7 +60,7 @@ pub struct LoadArgs {
 }
 
 /// What a sink should be. With a name, these go before what tidegate.toml says.
-#[derive(Debug, Flags)]
+#[derive(Debug, Default, Flags)]
 #[command(next_help_heading = "The sink")]
 pub struct SinkFlags {
     /// Records per request [default: 1 for an address; what the sink allows for a name]
@@ -105,7 +105,7 @@ pub struct SinkFlags {
 }
 
 /// How to pace.
-#[derive(Debug, Flags)]
+#[derive(Debug, Default, Flags)]
 #[command(next_help_heading = "The pace")]
 pub struct PaceFlags {
     /// Never more requests in flight than this, on one connection [default: 52]
