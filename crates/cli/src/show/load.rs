@@ -149,9 +149,9 @@ impl Drop for Follower<'_> {
 /// What another process has in its hands. If it is gone, its leases end.
 pub fn leased(status: &BatchStatus) -> String {
     format!(
-        "{} that another process had leased: free in {} at the latest if it is gone",
+        "{} leased by another process (free within {} s if it is gone)",
         number::records(status.progress.leased),
-        number::span(LEASE)
+        LEASE.as_secs()
     )
 }
 

@@ -56,6 +56,8 @@ pub(crate) struct Controller {
     round_trip: RoundTrip,
     evidence: Evidence,
     ceiling: Option<Ceiling>,
+    /// Where the ceiling was before others came.
+    alone: Option<u32>,
     /// A level that was accepted before: doubling leads there.
     approach: Option<u32>,
     /// The level when the service last rejected …
@@ -105,6 +107,7 @@ impl Controller {
             round_trip: RoundTrip::default(),
             evidence: Evidence::default(),
             ceiling: None,
+            alone: None,
             approach: None,
             before: aimd.level,
             burst: None,
@@ -166,6 +169,10 @@ impl Controller {
     pub fn share(&mut self, before: u32, after: u32, now: Time) {
         if after < before {
             self.ceiling.iter_mut().for_each(Ceiling::look_soon);
+            if let Some(alone) = self.alone.take_if(|_| after == 1) {
+                self.ceiling = Some(Ceiling::found(alone, RECALLED, now));
+                self.approach = Some(alone);
+            }
             return;
         }
         // A service that never rejected may have enough for all.
@@ -175,6 +182,9 @@ impl Controller {
         let whole = self.ceiling.as_ref().map_or(self.level(), |ceiling| ceiling.at);
         let part = (u64::from(whole) * u64::from(before) / u64::from(after)) as u32;
         let part = part.max(self.options.min_parallelism);
+        if before == 1 {
+            self.alone = self.ceiling.as_ref().map(|ceiling| ceiling.at);
+        }
         self.ceiling.iter_mut().for_each(|ceiling| ceiling.lowered(part));
         self.approach = self.approach.map(|level| level.min(part));
         if self.level() > part {
@@ -358,6 +368,7 @@ impl Controller {
     }
 
     fn put_ceiling(&mut self, at: u32, cost: Duration, now: Time) {
+        self.alone = None;
         match &mut self.ceiling {
             Some(ceiling) if ceiling.is_near(at) => ceiling.confirmed(at, cost, now),
             other => *other = Some(Ceiling::found(at, cost, now)),

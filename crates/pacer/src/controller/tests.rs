@@ -144,3 +144,27 @@ fn what_is_remembered_too_long_ago_is_passed_over() {
     untried.recall(&Remembered { throttled: false, ..remembered(seconds(1_000)) }, seconds(1_000));
     assert_eq!(untried.level(), 1, "a level that was never rejected is no limit");
 }
+
+#[test]
+fn a_limit_is_shared_while_others_are_there() {
+    let mut controller = controller(Options::default());
+    let remembered = Remembered {
+        connection: String::new(),
+        class: String::new(),
+        level: 18,
+        throttled: true,
+        retry_after: Duration::ZERO,
+        at: Time::ZERO,
+    };
+    controller.recall(&remembered, Time::ZERO);
+    controller.share(1, 2, seconds(1));
+    assert_eq!(controller.level(), 9);
+    controller.share(2, 3, seconds(2));
+    assert_eq!(controller.level(), 6);
+    controller.share(3, 1, seconds(3));
+    succeed(&mut controller, 12, seconds(4));
+    assert_eq!(controller.level(), 18, "found without the others");
+    let mut unlimited = self::controller(Options { start: Some(40), ..Options::default() });
+    unlimited.share(1, 2, seconds(1));
+    assert_eq!(unlimited.level(), 40, "nothing is known to be short");
+}

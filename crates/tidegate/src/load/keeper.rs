@@ -19,7 +19,7 @@ const LOOKS: u32 = 20;
 /// … and, of those times, how seldom it is looked what others at work have written.
 const LOOKS_AT_OTHERS: u32 = 4;
 /// Who wrote more recently than this is at work.
-const AT_WORK: Duration = Duration::from_secs(5);
+const AT_WORK: Duration = Duration::from_secs(3);
 /// The notes that are looked at: more processes on one sink are not expected.
 const LOOKED_AT: usize = 50;
 

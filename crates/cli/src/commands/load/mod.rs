@@ -152,7 +152,7 @@ fn announce(app: &App, load: &Load, taken_up: &TakenUp, to: &str) {
             number::records(status.batch.runs),
             match status.progress.leased {
                 0 => String::new(),
-                _ => format!("; {}", leased(status)),
+                _ => format!(", {}", leased(status)),
             }
         ),
         (true, _) => format!("{name} was loaded before, as load {id}: --again loads it again"),
