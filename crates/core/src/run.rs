@@ -212,17 +212,24 @@ pub struct RunError {
     pub reason: String,
     /// Whether another attempt is pointless.
     pub permanent: bool,
+    /// It was no attempt: the run is due again after this.
+    pub postponed: Option<Duration>,
 }
 
 impl RunError {
     /// A failure that may pass.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), permanent: false }
+        Self { reason: reason.into(), permanent: false, postponed: None }
     }
 
     /// A failure that every attempt will meet.
     pub fn permanent(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), permanent: true }
+        Self { permanent: true, ..Self::new(reason) }
+    }
+
+    /// No failure of the run: it could not be tried now, and uses up no attempt.
+    pub fn postponed(reason: impl Into<String>, delay: Duration) -> Self {
+        Self { postponed: Some(delay), ..Self::new(reason) }
     }
 }
 

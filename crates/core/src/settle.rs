@@ -112,6 +112,11 @@ impl Failed {
     /// The verdict on a run that failed: tried again later, or dead. For `jitter` see
     /// [`RetryPolicy::delay`].
     pub fn judge(policy: &RetryPolicy, item: RetryItem, error: RunError, jitter: u64) -> Self {
+        if error.postponed.is_some() {
+            let RetryItem { index, attempts } = item;
+            let (reason, delay) = (storable(error.reason), error.postponed);
+            return Self { index, attempts, reason, delay };
+        }
         let attempts = item.attempts + 1;
         let delay = policy.delay(attempts, jitter).filter(|_| !error.permanent);
         Self { index: item.index, attempts, reason: storable(error.reason), delay }
@@ -159,6 +164,14 @@ pub enum Settled {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_postponed_uses_up_no_attempt() {
+        let item = RetryItem { index: 7, attempts: 4 };
+        let (delay, policy) = (Duration::from_secs(9), RetryPolicy::default());
+        let failed = Failed::judge(&policy, item, RunError::postponed("busy", delay), 0);
+        assert_eq!((failed.attempts, failed.delay), (4, Some(delay)));
+    }
 
     #[test]
     fn a_long_reason_is_cut_at_a_character() {

@@ -53,6 +53,8 @@ pub(crate) struct Route {
     clock: WallClock,
     size: Mutex<Size>,
     breaker: Mutex<Breaker>,
+    /// Who waits for the sink.
+    line: tokio::sync::Mutex<()>,
     meter: Arc<Meter>,
 }
 
@@ -109,6 +111,7 @@ impl Deliverer {
             clock,
             size: Mutex::new(size),
             breaker: Mutex::default(),
+            line: tokio::sync::Mutex::default(),
             meter: Arc::default(),
         };
         Self { route: Arc::new(route) }

@@ -12,15 +12,29 @@ const ABSENCES: u32 = 3;
 /// For the last item of all, so often.
 const ALONE: u32 = 10;
 
-/// Sends items until each has a verdict, in their order. After a stop nothing more is sent: the first
-/// ones have theirs.
+/// Sends items until each has a verdict, in their order. After a stop or a problem nothing more is
+/// sent, and those up to the last that has a verdict have one.
 pub(super) async fn send(
     route: &Route,
     desk: &Desk,
     items: &[Readable],
-) -> Result<Vec<Verdict>, HandsError> {
+) -> (Vec<Verdict>, Result<(), HandsError>) {
     let mut verdicts: Vec<Option<Verdict>> = items.iter().map(unreadable).collect();
-    let mut pending: Vec<Part> = parts(&verdicts);
+    let ended = send_all(route, desk, items, &mut verdicts).await;
+    let last = verdicts.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    verdicts.truncate(last);
+    // What was delivered behind those that were not must be settled, and nobody is at fault.
+    let later = Verdict::Throttled { retry_after: Some(Duration::ZERO) };
+    (verdicts.into_iter().map(|verdict| verdict.unwrap_or(later.clone())).collect(), ended)
+}
+
+async fn send_all(
+    route: &Route,
+    desk: &Desk,
+    items: &[Readable],
+    verdicts: &mut [Option<Verdict>],
+) -> Result<(), HandsError> {
+    let mut pending: Vec<Part> = parts(verdicts);
     while let Some(part) = pending.pop() {
         let group: Vec<Item<'_>> = part.items.iter().filter_map(|&at| item(&items[at])).collect();
         let permit = tokio::select! {
@@ -28,13 +42,22 @@ pub(super) async fn send(
             () = desk.closed() => break,
             permit = wait(route) => permit?,
         };
-        let outcome = attempt(route, permit, &group).await?;
+        let (outcome, there) = attempt(route, permit, &group).await?;
         // What the sink is not there for comes after the rest: it may be there for that.
-        let at = if matches!(outcome, Outcome::Unavailable(_)) { 0 } else { pending.len() };
-        let alone = pending.is_empty() && desk.load().0 <= 1;
-        pending.splice(at..at, judge(route, part, outcome, alone, &mut verdicts)?);
+        let last = matches!(outcome, Outcome::Unavailable(_) | Outcome::TimedOut);
+        let at = if last { 0 } else { pending.len() };
+        let scene = Scene { there, alone: pending.is_empty() && desk.load().0 <= 1 };
+        pending.splice(at..at, judge(route, part, outcome, scene, verdicts)?);
     }
-    Ok(verdicts.into_iter().map_while(|verdict| verdict).collect())
+    Ok(())
+}
+
+/// What else is known when an answer comes.
+struct Scene {
+    /// Whether the sink answers at all.
+    there: bool,
+    /// Whether nobody else is left to be answered.
+    alone: bool,
 }
 
 /// Items that are sent together.
@@ -68,8 +91,10 @@ fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
     if items.is_empty() { Vec::new() } else { vec![Part::new(items)] }
 }
 
-/// Waits for the sink to be there, and at the gate.
+/// Waits for the sink to be there, and at the gate: one after the other, so that whoever found it
+/// absent is not the first to ask again.
 async fn wait(route: &Route) -> Result<Permit, HandsError> {
+    let _turn = route.line.lock().await;
     loop {
         let until = route.breaker().until();
         route.clock.sleep_until(until).await;
@@ -83,8 +108,12 @@ async fn wait(route: &Route) -> Result<Permit, HandsError> {
     }
 }
 
-/// Sends once, and tells the pacer how it went.
-async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Outcome, HandsError> {
+/// Sends once, and tells the pacer how it went. Also returns whether the sink is there.
+async fn attempt(
+    route: &Route,
+    permit: Permit,
+    group: &[Item<'_>],
+) -> Result<(Outcome, bool), HandsError> {
     let sent = route.clock.time();
     let delivery = Delivery { connection: permit.connection(), items: group };
     let meter = &route.meter;
@@ -113,14 +142,17 @@ async fn attempt(route: &Route, permit: Permit, group: &[Item<'_>]) -> Result<Ou
         Some(reason) if !route.breaker().trip(reason, sent, now) => {
             Err(HandsError::Sink(format!("{reason}; it is not there for too long")))
         }
-        _ => Ok(answer.outcome),
+        absent => {
+            let there = absent.is_none();
+            Ok((answer.outcome, there))
+        }
     }
 }
 
 /// Tells the pacer what the answer means for the pace.
 fn teach(permit: Permit, answer: &Answer, now: Duration) {
     let outcome = match &answer.outcome {
-        Outcome::Answered(verdicts) => match verdicts.iter().find_map(throttled) {
+        Outcome::Answered(verdicts) => match verdicts.iter().filter_map(throttled).max() {
             Some(retry_after) => pacer::Outcome::Throttled { retry_after },
             None => pacer::Outcome::Succeeded,
         },
@@ -146,7 +178,7 @@ fn judge(
     route: &Route,
     part: Part,
     outcome: Outcome,
-    alone: bool,
+    scene: Scene,
     verdicts: &mut [Option<Verdict>],
 ) -> Result<Vec<Part>, HandsError> {
     let count = part.items.len();
@@ -157,7 +189,10 @@ fn judge(
         }
         Outcome::Answered(answers) if answers.len() == count => {
             route.size().succeeded(count);
-            Ok(answered(route, part, answers, verdicts))
+            let busy = answers.iter().any(|answer| throttled(answer).is_some());
+            route.meter.throttled.fetch_add(u64::from(busy), Relaxed);
+            part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
+            Ok(Vec::new())
         }
         Outcome::Answered(answers) => Err(HandsError::Sink(format!(
             "the sink gave {} answers for {count} items",
@@ -167,46 +202,23 @@ fn judge(
             route.meter.throttled.fetch_add(1, Relaxed);
             Ok(vec![part])
         }
-        Outcome::Unavailable(reason) => Ok(absent(route, part, reason, alone, verdicts)),
         Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
+        Outcome::Unavailable(reason) => {
+            Ok(absent(route, part, Absence::refused(reason, scene.alone), verdicts))
+        }
+        Outcome::TimedOut if count == 1 || !scene.there => {
+            Ok(absent(route, part, Absence::silent(scene.alone), verdicts))
+        }
         Outcome::TooLarge(reason) | Outcome::Refused(reason) if count == 1 => {
             verdicts[part.items[0]] = Some(Verdict::Dead(reason));
             Ok(Vec::new())
         }
-        Outcome::TooLarge(_) => {
+        Outcome::TooLarge(_) | Outcome::TimedOut => {
             route.size().failed(count);
             Ok(part.halves())
         }
         Outcome::Refused(_) => Ok(part.halves()),
-        Outcome::TimedOut => {
-            route.size().failed(count);
-            match count {
-                1 => Ok(absent(route, part, NO_ANSWER.to_owned(), alone, verdicts)),
-                _ => Ok(part.halves()),
-            }
-        }
     }
-}
-
-/// One verdict each; what the sink could not take now is sent again.
-fn answered(
-    route: &Route,
-    part: Part,
-    answers: Vec<Verdict>,
-    verdicts: &mut [Option<Verdict>],
-) -> Vec<Part> {
-    let mut again = Vec::new();
-    for (at, verdict) in part.items.into_iter().zip(answers) {
-        match throttled(&verdict) {
-            Some(_) => again.push(at),
-            None => verdicts[at] = Some(verdict),
-        }
-    }
-    if again.is_empty() {
-        return Vec::new();
-    }
-    route.meter.throttled.fetch_add(1, Relaxed);
-    vec![Part::new(again)]
 }
 
 /// Whether the sink could not take an item now, and how long it wants to be left alone then.
@@ -221,12 +233,30 @@ fn is_retry(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Retry(_))
 }
 
+/// How a sink is not there.
+struct Absence {
+    reason: String,
+    /// It did not even say so: perhaps it had too much to do.
+    silent: bool,
+    /// If nobody else is left to be answered, so often is the item's own fault.
+    most: Option<u32>,
+}
+
+impl Absence {
+    fn refused(reason: String, alone: bool) -> Self {
+        Self { reason, silent: false, most: alone.then_some(ALONE) }
+    }
+
+    fn silent(alone: bool) -> Self {
+        Self { reason: NO_ANSWER.to_owned(), silent: true, most: alone.then_some(ABSENCES) }
+    }
+}
+
 /// The sink was not there. No item is at fault, unless it is there for all others.
 fn absent(
     route: &Route,
     mut part: Part,
-    reason: String,
-    alone: bool,
+    absence: Absence,
     verdicts: &mut [Option<Verdict>],
 ) -> Vec<Part> {
     let answers = route.meter.answers.load(Relaxed);
@@ -237,15 +267,19 @@ fn absent(
     if part.absences < ABSENCES {
         return vec![part];
     }
-    if part.items.len() > 1 {
+    let count = part.items.len();
+    if count > 1 {
+        if absence.silent {
+            route.size().failed(count);
+        }
         return part.halves();
     }
     // Others were answered meanwhile; or there are none left, and earlier ones were.
-    let there = answers > part.answers || (alone && answers > 0 && part.absences >= ALONE);
-    if !there {
+    let often = absence.most.is_some_and(|most| answers > 0 && part.absences >= most);
+    if answers == part.answers && !often {
         return vec![part];
     }
-    verdicts[part.items[0]] = Some(Verdict::Retry(reason));
+    verdicts[part.items[0]] = Some(Verdict::Retry(absence.reason));
     Vec::new()
 }
 

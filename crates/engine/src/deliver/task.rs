@@ -2,12 +2,15 @@
 
 use super::{Readable, Route, send::send};
 use crate::act::{Acted, Acting, Desk, HandsError, Next, Yield};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tidegate_core::{RetryItem, RunError, run::Emitted, sink::Verdict};
 use tokio::time::Instant;
 
 /// Most bytes of payload in one request, unless a single item has more: bounds the memory.
 const MAX_GROUP_BYTES: usize = 1 << 20;
+
+/// How long an item waits that a sink is too busy for, if the sink does not say.
+const BUSY: Duration = Duration::from_secs(1);
 
 /// Delivers all items of a lease.
 pub(super) async fn deliver(
@@ -19,8 +22,10 @@ pub(super) async fn deliver(
         let most = route.size().get();
         let items = acting.upcoming(most);
         let readable = read(&route, &items)?;
-        let verdicts = send(&route, &desk, &readable).await?;
-        if record(&desk, &acting, turn, verdicts) == Next::Wait {
+        let (verdicts, ended) = send(&route, &desk, &readable).await;
+        let next = record(&desk, &acting, turn, verdicts);
+        ended?;
+        if next == Next::Wait {
             let full = acting.clone();
             // A failure to wait would be a bug in the runtime; the next turn sees that it is full.
             let _ = tokio::task::spawn_blocking(move || full.wait_until_collected()).await;
@@ -51,8 +56,9 @@ fn record(desk: &Desk, acting: &Acting, turn: u32, verdicts: Vec<Verdict>) -> Ne
     for verdict in verdicts {
         let acted: Acted<'_> = match verdict {
             Verdict::Done => Ok(Yield { result: b"null", emitted: &emitted }),
-            // No verdict yet: it and what follows is sent again.
-            Verdict::Throttled { .. } => break,
+            Verdict::Throttled { retry_after } => {
+                Err(RunError::postponed("the sink is too busy", retry_after.unwrap_or(BUSY)))
+            }
             Verdict::Retry(reason) => Err(RunError::new(reason)),
             Verdict::Dead(reason) => Err(RunError::permanent(reason)),
         };

@@ -21,8 +21,10 @@ struct Fake {
     /// The first answers are these.
     first: Mutex<Vec<Outcome>>,
     max: Option<usize>,
-    /// It is not there for this one.
+    /// It is not there for this one …
     poison: Option<u64>,
+    /// … and hangs for this one.
+    hangs: Option<u64>,
     /// This one breaks it.
     fatal: Option<u64>,
 }
@@ -41,6 +43,9 @@ impl Fake {
         };
         if has(self.poison) {
             return Outcome::Unavailable("503".to_owned());
+        }
+        if has(self.hangs) {
+            return Outcome::TimedOut;
         }
         if has(self.fatal) {
             return Outcome::Broken("no right".to_owned());
@@ -184,6 +189,16 @@ async fn load(sink: Fake, runs: u64, group: usize, stop: Stop) -> Loaded {
     Loaded { sink, store, deliverer, ended }
 }
 
+fn stop_after(time: Duration) -> Stop {
+    let stop = Stop::new();
+    let stopping = stop.clone();
+    tokio::spawn(async move {
+        sleep(time).await;
+        stopping.stop();
+    });
+    stop
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_item_is_delivered_once_in_groups() {
     let loaded = load(Fake::default(), 2_005, 10, Stop::new()).await;
@@ -257,6 +272,26 @@ async fn items_that_are_throttled_alone_use_up_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_settles_what_was_delivered_behind_a_throttled_item() {
+    let retry_after = Some(Duration::from_secs(60));
+    let mut partly = vec![Verdict::Done; 10];
+    partly[3] = Verdict::Throttled { retry_after };
+    let sink = Fake { first: Mutex::new(vec![Outcome::Answered(partly)]), ..Fake::default() };
+    let loaded = load(sink, 10, 10, stop_after(Duration::from_secs(5))).await;
+    let progress = loaded.store.batches(BatchQuery::newest(1)).await.unwrap()[0].progress;
+    assert_eq!((progress.completed, progress.retrying), (9, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_problem_in_the_middle_settles_what_was_delivered() {
+    let sink = Fake { bad: vec![1], fatal: Some(7), ..Fake::default() };
+    let loaded = load(sink, 10, 10, Stop::new()).await;
+    assert_eq!(loaded.ended, Err("no right".to_owned()));
+    let progress = loaded.store.batches(BatchQuery::newest(1)).await.unwrap()[0].progress;
+    assert_eq!(progress.completed as usize, loaded.taken());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sink_that_hangs_for_all_is_no_fault_of_an_item() {
     let hangs = vec![Outcome::TimedOut; 25];
     let loaded =
@@ -277,12 +312,7 @@ async fn a_broken_sink_ends_the_load_and_nothing_is_dead() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_finishes_what_is_in_flight() {
-    let stop = Stop::new();
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        sleep(Duration::from_millis(450)).await;
-        stopping.stop();
-    });
+    let stop = stop_after(Duration::from_millis(450));
     let loaded = load(Fake::default(), 100_000, 10, stop).await;
     let progress = loaded.store.batches(BatchQuery::newest(1)).await.unwrap()[0].progress;
     assert_eq!(progress.completed as usize, loaded.taken());
@@ -294,12 +324,7 @@ async fn a_stop_finishes_what_is_in_flight() {
 async fn a_stop_does_not_wait_for_a_retry_after() {
     let wait = Some(Duration::from_secs(300));
     let throttled = Outcome::Throttled { retry_after: wait, reason: String::new() };
-    let stop = Stop::new();
-    let stopping = stop.clone();
-    tokio::spawn(async move {
-        sleep(Duration::from_secs(3)).await;
-        stopping.stop();
-    });
+    let stop = stop_after(Duration::from_secs(3));
     let start = Instant::now();
     let sink = Fake { first: Mutex::new(vec![throttled]), ..Fake::default() };
     let loaded = load(sink, 100, 10, stop).await;
@@ -323,6 +348,26 @@ async fn an_item_for_which_the_sink_is_never_there_holds_up_no_other() {
     assert_eq!((loaded.ended.clone(), loaded.taken()), (Ok(()), 199));
     let dead: Vec<u64> = loaded.dead().await.into_iter().map(|(index, _)| index).collect();
     assert_eq!(dead, [33]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_always_hangs_holds_up_no_other() {
+    for (hanging, runs, group) in [(33, 200, 10), (5, 10, 10), (9, 10, 1)] {
+        let sink = Fake { hangs: Some(hanging), ..Fake::default() };
+        let loaded = load(sink, runs, group, Stop::new()).await;
+        assert_eq!((loaded.ended.clone(), loaded.taken() as u64), (Ok(()), runs - 1));
+        let dead: Vec<u64> = loaded.dead().await.into_iter().map(|(index, _)| index).collect();
+        assert_eq!(dead, [hanging]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_hangs_for_all_does_not_make_groups_smaller() {
+    let hangs = vec![Outcome::TimedOut; 2];
+    let sink = Fake { first: Mutex::new(hangs), ..Fake::default() };
+    let loaded = load(sink, 40, 10, Stop::new()).await;
+    assert_eq!((loaded.taken(), loaded.duplicates()), (40, 0));
+    assert!(loaded.sink.groups.lock().unwrap().iter().all(|size| *size == 10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -55,7 +55,7 @@ impl Answer {
     /// Gives its numbers and categories to the run, and its result to the caller.
     pub fn take(self, run: &mut Run) -> Result<Box<RawValue>, RunError> {
         if let Some(reason) = self.error {
-            return Err(RunError { reason, permanent: self.permanent });
+            return Err(RunError { permanent: self.permanent, ..RunError::new(reason) });
         }
         self.numbers.iter().for_each(|(name, &value)| run.number(name, value));
         self.categories.iter().for_each(|(name, value)| run.category(name, value));
