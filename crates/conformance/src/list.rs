@@ -33,7 +33,7 @@ macro_rules! __each_case {
                 notes_are_found_by_batch_and_by_sink;
             submit(every):
                 a_batch_is_stored_as_it_was_submitted,
-                a_batch_that_is_running_is_not_stored_twice,
+                there_is_one_batch_of_a_workload_that_is_submitted_once,
                 every_seed_survives,
                 one_run_and_a_trillion_are_accepted,
                 what_cannot_be_held_is_refused_and_not_stored,

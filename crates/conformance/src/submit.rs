@@ -3,11 +3,11 @@
 use crate::harness::{Bench, WORKLOAD, ask, at_once, new_batch, snapshot};
 use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    BatchId, BatchState, Keep, Kind, RetryPolicy,
+    BatchState, Keep, Kind, RetryPolicy,
     claim::ClaimRequest,
     inspect::{BatchQuery, Progress},
     limits::{MAX_RUNS, MAX_SNAPSHOT_BYTES},
-    submit::NewBatch,
+    submit::{NewBatch, Once},
 };
 
 pub(crate) async fn a_batch_is_stored_as_it_was_submitted(bench: Bench) {
@@ -31,22 +31,26 @@ pub(crate) async fn a_batch_is_stored_as_it_was_submitted(bench: Bench) {
     }
 }
 
-pub(crate) async fn a_batch_that_is_running_is_not_stored_twice(bench: Bench) {
-    let new = || NewBatch { workload: "load:1".to_owned(), ..new_batch(12) };
-    let (one, two) = tokio::join!(once(&bench, new()), once(&bench, new()));
-    assert_eq!(one, two);
-    let other = bench.submit(1).await;
-    assert!(other > one, "others are not looked at");
-    bench.store.cancel(one).await.expect("it is running");
-    let next = once(&bench, new()).await;
-    assert!(next > other, "{next} {other}");
-    let query = BatchQuery { workload: Some("load:1".to_owned()), ..BatchQuery::newest(10) };
-    let found = bench.store.batches(query).await.expect("the store answers");
-    assert_eq!(found.iter().map(|status| status.batch.id).collect::<Vec<_>>(), [next, one]);
-}
-
-async fn once(bench: &Bench, new: NewBatch) -> BatchId {
-    bench.store.submit_once(new).await.expect("the store answers")
+pub(crate) async fn there_is_one_batch_of_a_workload_that_is_submitted_once(bench: Bench) {
+    let load = || NewBatch { workload: WORKLOAD.to_owned(), ..new_batch(1) };
+    let once = async |again| {
+        let once = bench.store.submit_once(load(), again).await;
+        once.expect("the store answers")
+    };
+    let (one, two) = tokio::join!(once(false), once(true));
+    assert_eq!((one.id, one.found as u8 + two.found as u8), (two.id, 1), "one of them stored it");
+    let other = NewBatch { workload: "another".to_owned(), ..new_batch(1) };
+    assert!(bench.submit_batch(other).await.id > one.id);
+    assert_eq!(once(true).await, Once { id: one.id, found: true }, "it is running");
+    bench.store.cancel(one.id).await.expect("it is running");
+    let next = once(false).await;
+    assert!(next.id > one.id && !next.found, "one that was cancelled does not count");
+    bench.work_off(1).await;
+    bench.finalize(&[next.id]).await;
+    assert_eq!(bench.state(next.id).await, BatchState::Completed);
+    assert_eq!(once(false).await, Once { id: next.id, found: true }, "it was completed");
+    let last = once(true).await;
+    assert!(last.id > next.id && !last.found);
 }
 
 pub(crate) async fn every_seed_survives(bench: Bench) {

@@ -33,8 +33,6 @@ pub struct BatchQuery {
     pub id: Option<BatchId>,
     /// Only those in this state.
     pub state: Option<BatchState>,
-    /// Only those of this workload.
-    pub workload: Option<String>,
     /// Only those older than this one.
     pub before: Option<BatchId>,
     /// At most this many.
@@ -49,7 +47,7 @@ impl BatchQuery {
 
     /// The newest batches.
     pub fn newest(limit: usize) -> Self {
-        Self { id: None, state: None, workload: None, before: None, limit }
+        Self { id: None, state: None, before: None, limit }
     }
 }
 

@@ -10,9 +10,9 @@ pub trait Sink: Send + Sync {
     /// What this sink can do.
     fn capabilities(&self) -> SinkCapabilities;
 
-    /// Reaches the system on every connection, with its credentials, and delivers nothing. Returns how
-    /// long the system wants to be left alone, if it says so.
-    async fn check(&self) -> Result<Option<Duration>, SinkError>;
+    /// Reaches the system on every connection, with its credentials, and delivers nothing. Returns for
+    /// each how long the system wants to be left alone, if it says so.
+    async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError>;
 
     /// Sends one group over one connection, once. Whatever comes back is an answer: nothing here is
     /// sent twice.

@@ -62,6 +62,15 @@ impl NewBatch {
     }
 }
 
+/// The one batch of its workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Once {
+    /// Which.
+    pub id: BatchId,
+    /// Whether it was there before.
+    pub found: bool,
+}
+
 /// Writes batches and steers them.
 #[async_trait]
 pub trait Submit: Send + Sync {
@@ -70,9 +79,10 @@ pub trait Submit: Send + Sync {
     /// unknown if the error says so.
     async fn submit(&self, batch: NewBatch) -> Result<Batch, StoreError>;
 
-    /// Stores a batch unless one of the same workload is running, and returns the one that is running
-    /// then. Of those who ask at the same time, one stores and all get the same.
-    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError>;
+    /// Stores a batch unless there is one of the same workload: one that is running or, unless it is to
+    /// be done `again`, the last one that was completed. Of those who ask at the same time, one stores and
+    /// all get the same.
+    async fn submit_once(&self, batch: NewBatch, again: bool) -> Result<Once, StoreError>;
 
     /// Stops a running batch. Afterwards nobody can claim or settle anything of it; what was settled
     /// before stays. Refused if the batch is not running.

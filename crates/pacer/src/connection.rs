@@ -60,6 +60,11 @@ impl Wait {
     fn until(binding: Binding, until: Time) -> Self {
         Self { binding, until: Some(until) }
     }
+
+    /// Whether it is the service that wants to be left alone.
+    pub(crate) fn is_asked(&self) -> bool {
+        matches!(self.binding, Binding::RetryAfter | Binding::Quota)
+    }
 }
 
 impl Connection {
@@ -215,8 +220,7 @@ impl Connection {
     }
 
     fn rejected(&mut self, class: usize, started: Started, rejection: Rejection, now: Time) {
-        let until = now.saturating_add(rejection.retry_after.unwrap_or_default());
-        self.blocked_until = self.blocked_until.max(until);
+        self.told(now.saturating_add(rejection.retry_after.unwrap_or_default()));
         let cause = self.class(class, now).rejected(started, rejection, now);
         match cause {
             Some(Cause::PerSecond { most }) => match &mut self.bucket {
@@ -284,9 +288,15 @@ impl Connection {
 
     pub fn remembered(&mut self, class: usize, class_name: &str, now: Time) -> Remembered {
         let retry_after = self.blocked_until.saturating_sub(now);
-        let (level, throttled) = self.class(class, now).remembered();
+        let among = self.among;
+        let (level, throttled) = self.class(class, now).remembered(among);
         let (connection, class) = (self.name.clone(), class_name.to_owned());
         Remembered { connection, class, level, throttled, retry_after, at: now }
+    }
+
+    /// The service wants to be left alone until then.
+    pub fn told(&mut self, until: Time) {
+        self.blocked_until = self.blocked_until.max(until);
     }
 
     /// Sends nothing before this time.
@@ -297,12 +307,6 @@ impl Connection {
     /// Until when the service wants to be left alone.
     pub fn blocked_until(&self) -> Time {
         self.blocked_until
-    }
-
-    /// The service wanted to be left alone, and still may.
-    pub fn blocked_again(&mut self, remembered: &Remembered) {
-        let until = remembered.at.saturating_add(remembered.retry_after);
-        self.blocked_until = self.blocked_until.max(until);
     }
 
     pub fn recall(&mut self, class: usize, remembered: &Remembered, now: Time) {

@@ -11,6 +11,8 @@ const EXHAUSTED: Duration = Duration::from_secs(5);
 const RAISED_AFTER: u32 = 4;
 /// So much at first, and twice as much after each time that this proves right.
 const RAISE: f64 = 0.05;
+/// A budget of which less than this is used is not raised.
+const USED: f64 = 0.8;
 
 /// A pause that is this share of the window tells something about the window, if it was long enough.
 const PAUSE: u32 = 20;
@@ -56,8 +58,10 @@ impl Learned {
     pub fn allows(&mut self, now: Time) -> Result<(), Time> {
         let Some(account) = &mut self.account else { return Ok(()) };
         if now >= self.raise_at {
-            account.limit *= 1.0 + RAISE * f64::from(1 << self.raises.min(8));
-            self.raises += 1;
+            if account.used(now) >= USED * account.limit {
+                account.limit *= 1.0 + RAISE * f64::from(1 << self.raises.min(8));
+                self.raises += 1;
+            }
             self.raise_at = now + account.window * RAISED_AFTER;
         }
         let allowed = account.allows(1.0, now);

@@ -6,6 +6,7 @@ use std::{fmt, time::Duration};
 
 /// Where one (connection, operation class) stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Statistics {
     /// The connection.
     pub connection_name: String,

@@ -22,7 +22,6 @@ impl Inspect for Postgres {
             (&query.state.map(BatchState::as_str) as _, Type::TEXT),
             (&query.before.map(|id| id.0) as _, Type::INT8),
             (&limit(query.limit) as _, Type::INT8),
-            (&query.workload as _, Type::TEXT),
         ];
         let sql = include_str!("sql/batches.sql");
         let rows = self.pool.query("read batches", sql, &params).await?;

@@ -19,7 +19,11 @@ const MIGRATIONS: [Migration; 2] = [
         name: "0001_batches",
         sql: include_str!("sql/migrations/0001_batches.sql"),
     },
-    Migration { version: 2, name: "0002_pace", sql: include_str!("sql/migrations/0002_pace.sql") },
+    Migration {
+        version: 2,
+        name: "0002_loads",
+        sql: include_str!("sql/migrations/0002_loads.sql"),
+    },
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

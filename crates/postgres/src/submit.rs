@@ -8,10 +8,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use tidegate_core::{
-    Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit, submit::NewBatch,
+    Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit,
+    submit::{NewBatch, Once},
 };
 use tokio_postgres::{
-    Row, Transaction,
+    IsolationLevel, Row, Transaction,
     types::{ToSql, Type},
 };
 
@@ -27,15 +28,21 @@ impl Submit for Postgres {
         Ok(batch.into_batch(BatchId(get("submit", row, "id")?)))
     }
 
-    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+    async fn submit_once(&self, batch: NewBatch, again: bool) -> Result<Once, StoreError> {
         batch.check()?;
-        let row = self.pool.with_connection("submit", async |client| {
-            let transaction = client.transaction().await?;
-            let row = running_or_new(&transaction, &batch).await?;
-            transaction.commit().await?;
-            Ok(row)
-        });
-        Ok(BatchId(get("submit", &row.await?, "id")?))
+        let (row, found) = self
+            .pool
+            .with_connection("submit", async |client| {
+                let transaction = client.build_transaction();
+                // Only so does a statement see what others have stored before it.
+                let transaction = transaction.isolation_level(IsolationLevel::ReadCommitted);
+                let transaction = transaction.start().await?;
+                let stored = found_or_new(&transaction, &batch, again).await?;
+                transaction.commit().await?;
+                Ok(stored)
+            })
+            .await?;
+        Ok(Once { id: BatchId(get("submit", &row, "id")?), found })
     }
 
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {
@@ -64,17 +71,21 @@ impl Submit for Postgres {
     }
 }
 
-async fn running_or_new(
+/// The batch's row, and whether it was there before.
+async fn found_or_new(
     transaction: &Transaction<'_>,
     batch: &NewBatch,
-) -> Result<Row, tokio_postgres::Error> {
-    let workload: Params<'_> = &[(&batch.workload, Type::TEXT)];
-    transaction.query_typed(include_str!("sql/submit_lock.sql"), workload).await?;
-    let running = include_str!("sql/submit_running.sql");
-    match transaction.query_typed_opt(running, workload).await? {
-        Some(running) => Ok(running),
-        None => transaction.query_typed_one(SUBMIT, &Columns::of(batch).params()).await,
+    again: bool,
+) -> Result<(Row, bool), tokio_postgres::Error> {
+    let lock = include_str!("sql/submit_lock.sql");
+    transaction.query_typed(lock, &[(&batch.workload, Type::TEXT)]).await?;
+    let params: Params<'_> = &[(&batch.workload, Type::TEXT), (&again, Type::BOOL)];
+    let found = include_str!("sql/submit_found.sql");
+    if let Some(found) = transaction.query_typed_opt(found, params).await? {
+        return Ok((found, true));
     }
+    let new = transaction.query_typed_one(SUBMIT, &Columns::of(batch).params()).await?;
+    Ok((new, false))
 }
 
 /// What the statement takes, in the forms that it takes.

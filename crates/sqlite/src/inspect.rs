@@ -44,7 +44,7 @@ fn batches(sql: &Sql, query: &BatchQuery) -> Result<Vec<BatchStatus>, Failure> {
     let least = query.id.map_or(i64::MIN, |id| id.0);
     let most = query.id.map_or(before, |id| id.0.min(before));
     let state = query.state.map(BatchState::as_str);
-    let params = params![least, most, state, query.limit.min(MAX_LISTED), query.workload];
+    let params = params![least, most, state, query.limit.min(MAX_LISTED)];
     Ok(sql.rows(include_str!("sql/inspect_batches.sql"), params, status)?)
 }
 

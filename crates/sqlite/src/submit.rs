@@ -8,7 +8,8 @@ use crate::{
 use async_trait::async_trait;
 use rusqlite::params;
 use tidegate_core::{
-    Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit, submit::NewBatch,
+    Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit,
+    submit::{NewBatch, Once},
 };
 
 #[async_trait]
@@ -20,11 +21,11 @@ impl Submit for Sqlite {
         Ok(batch)
     }
 
-    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+    async fn submit_once(&self, batch: NewBatch, again: bool) -> Result<Once, StoreError> {
         batch.check()?;
-        let id = self.write("submit", move |sql| submit_once(sql, batch)).await?;
+        let once = self.write("submit", move |sql| submit_once(sql, batch, again)).await?;
         self.hint();
-        Ok(id)
+        Ok(once)
     }
 
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {
@@ -60,12 +61,12 @@ fn submit(sql: &Sql, batch: NewBatch) -> Result<Batch, Failure> {
     Ok(batch.into_batch(BatchId(id)))
 }
 
-fn submit_once(sql: &Sql, batch: NewBatch) -> Result<BatchId, Failure> {
-    let running = include_str!("sql/submit_running.sql");
-    match sql.row(running, [&batch.workload], |row| row.get(0))? {
-        Some(id) => Ok(BatchId(id)),
-        None => submit(sql, batch).map(|batch| batch.id),
-    }
+fn submit_once(sql: &Sql, batch: NewBatch, again: bool) -> Result<Once, Failure> {
+    let found = include_str!("sql/submit_found.sql");
+    Ok(match sql.row(found, params![batch.workload, again], |row| row.get(0))? {
+        Some(id) => Once { id: BatchId(id), found: true },
+        None => Once { id: submit(sql, batch)?.id, found: false },
+    })
 }
 
 fn cancel(sql: &Sql, batch: BatchId) -> Result<(), Failure> {

@@ -119,10 +119,9 @@ impl<'a> Follower<'a> {
         let statistics = self.load.statistics();
         let sum = |of: fn(&Statistics) -> u32| statistics.iter().map(of).sum::<u32>();
         let sent = self.load.meter().sent();
-        if sum(|of| of.in_flight) == 0
-            && status.progress.untouched == 0
-            && status.progress.leased > 0
-        {
+        // Whoever has records in its hands waits for something, or has them in flight.
+        let idle = statistics.iter().all(|of| of.in_flight == 0 && of.binding == Binding::Nothing);
+        if idle && status.progress.untouched == 0 && status.progress.leased > 0 {
             return format!("waiting for {}", leased(status));
         }
         let binding = statistics.iter().map(|of| of.binding).find(|b| *b != Binding::Nothing);

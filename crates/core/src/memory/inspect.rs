@@ -16,7 +16,6 @@ impl Inspect for Memory {
         let matching = content.batches.values().rev().filter(|row| {
             query.id.is_none_or(|id| id == row.batch.id)
                 && query.state.is_none_or(|state| state == row.state)
-                && query.workload.as_ref().is_none_or(|workload| *workload == row.batch.workload)
                 && query.before.is_none_or(|before| row.batch.id < before)
         });
         Ok(matching.take(query.limit.min(MAX_LISTED)).map(Row::status).collect())

@@ -3,7 +3,7 @@
 use super::{Content, Memory, Row};
 use crate::{
     Batch, BatchId, BatchState, Class, ExceptionState, Fence, Kind, StoreError, Submit,
-    submit::NewBatch,
+    submit::{NewBatch, Once},
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, time::Duration};
@@ -38,16 +38,22 @@ impl Submit for Memory {
         Ok(self.content().submit(batch, now))
     }
 
-    async fn submit_once(&self, batch: NewBatch) -> Result<BatchId, StoreError> {
+    async fn submit_once(&self, batch: NewBatch, again: bool) -> Result<Once, StoreError> {
         batch.check()?;
         let now = self.now();
         let mut content = self.content();
-        let running = content
-            .batches
-            .values()
-            .find(|row| row.state == BatchState::Running && row.batch.workload == batch.workload);
-        let running = running.map(|row| row.batch.id);
-        Ok(running.unwrap_or_else(|| content.submit(batch, now).id))
+        let same = content.batches.values().filter(|row| row.batch.workload == batch.workload);
+        let counts = |row: &&Row| match row.state {
+            BatchState::Running => true,
+            BatchState::Completed | BatchState::CompletedWithFailures => !again,
+            BatchState::Cancelled => false,
+        };
+        let found =
+            same.filter(counts).max_by_key(|row| (row.state == BatchState::Running, row.batch.id));
+        Ok(match found.map(|row| row.batch.id) {
+            Some(id) => Once { id, found: true },
+            None => Once { id: content.submit(batch, now).id, found: false },
+        })
     }
 
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError> {

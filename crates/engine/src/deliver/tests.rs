@@ -80,8 +80,8 @@ impl Sink for Fake {
         }
     }
 
-    async fn check(&self) -> Result<Option<Duration>, SinkError> {
-        Ok(None)
+    async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
+        Ok(vec![None])
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {

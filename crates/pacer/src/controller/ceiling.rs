@@ -42,11 +42,6 @@ impl Ceiling {
         at.abs_diff(self.at) <= 1 + self.at / 4
     }
 
-    /// Others have left: what they took may be free.
-    pub fn look_soon(&mut self) {
-        self.probe_at = Time::ZERO;
-    }
-
     /// The level to look at, if it is time for a look.
     pub fn probe(&self, now: Time) -> Option<u32> {
         (now >= self.probe_at).then(|| self.at.saturating_add(self.step))

@@ -56,8 +56,8 @@ pub(crate) struct Controller {
     round_trip: RoundTrip,
     evidence: Evidence,
     ceiling: Option<Ceiling>,
-    /// Where the ceiling was before others came.
-    alone: Option<u32>,
+    /// What was found for all who share the service together.
+    whole: Option<u32>,
     /// A level that was accepted before: doubling leads there.
     approach: Option<u32>,
     /// The level when the service last rejected …
@@ -107,7 +107,7 @@ impl Controller {
             round_trip: RoundTrip::default(),
             evidence: Evidence::default(),
             ceiling: None,
-            alone: None,
+            whole: None,
             approach: None,
             before: aimd.level,
             burst: None,
@@ -167,28 +167,25 @@ impl Controller {
     /// Others came, and take their part of what the service accepts; or others left, and what they took
     /// may be free.
     pub fn share(&mut self, before: u32, after: u32, now: Time) {
-        if after < before {
-            self.ceiling.iter_mut().for_each(Ceiling::look_soon);
-            if let Some(alone) = self.alone.take_if(|_| after == 1) {
-                self.ceiling = Some(Ceiling::found(alone, RECALLED, now));
-                self.approach = Some(alone);
-            }
-            return;
-        }
         // A service that never rejected may have enough for all.
-        if !self.options.is_full() || (self.ceiling.is_none() && self.aimd.throttled_at.is_none()) {
+        let known = self.ceiling.is_some() || self.aimd.throttled_at.is_some();
+        if !self.options.is_full() || !known {
             return;
         }
-        let whole = self.ceiling.as_ref().map_or(self.level(), |ceiling| ceiling.at);
-        let part = (u64::from(whole) * u64::from(before) / u64::from(after)) as u32;
-        let part = part.max(self.options.min_parallelism);
-        if before == 1 {
-            self.alone = self.ceiling.as_ref().map(|ceiling| ceiling.at);
+        let found = self.ceiling.as_ref().map_or(self.level(), |ceiling| ceiling.at);
+        let whole = self.whole.unwrap_or(found.saturating_mul(before));
+        let part = (whole / after).max(self.options.min_parallelism);
+        self.whole = (after > 1).then_some(whole);
+        match &mut self.ceiling {
+            Some(ceiling) if part < ceiling.at => ceiling.lowered(part),
+            Some(ceiling) if part > ceiling.at => *ceiling = Ceiling::found(part, RECALLED, now),
+            _ => {}
         }
-        self.ceiling.iter_mut().for_each(|ceiling| ceiling.lowered(part));
-        self.approach = self.approach.map(|level| level.min(part));
         if self.level() > part {
+            self.approach = self.approach.map(|level| level.min(part));
             self.fall(part, Reason::Shared, now);
+        } else if after < before && self.ceiling.is_some() {
+            self.approach = Some(part);
         }
     }
 
@@ -348,6 +345,7 @@ impl Controller {
             && accepted >= level
         {
             ceiling.raised(accepted, now);
+            self.whole = None;
         }
     }
 
@@ -368,7 +366,7 @@ impl Controller {
     }
 
     fn put_ceiling(&mut self, at: u32, cost: Duration, now: Time) {
-        self.alone = None;
+        self.whole = None;
         match &mut self.ceiling {
             Some(ceiling) if ceiling.is_near(at) => ceiling.confirmed(at, cost, now),
             other => *other = Some(Ceiling::found(at, cost, now)),
@@ -415,10 +413,11 @@ impl Controller {
         statistics.decisions = self.log.all();
     }
 
-    /// The level to begin with next time, and whether it is a limit of the service.
-    pub fn remembered(&self) -> (u32, bool) {
+    /// The level to begin with next time, and whether it is a limit of the service: all of it, not the
+    /// part of one `among` so many.
+    pub fn remembered(&self, among: u32) -> (u32, bool) {
         match &self.ceiling {
-            Some(ceiling) => (ceiling.at, true),
+            Some(ceiling) => (self.whole.unwrap_or(ceiling.at.saturating_mul(among)), true),
             None => (self.level(), false),
         }
     }

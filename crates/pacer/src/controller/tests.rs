@@ -136,7 +136,7 @@ fn what_is_remembered_too_long_ago_is_passed_over() {
     };
     let mut fresh = controller(Options::default());
     fresh.recall(&remembered(seconds(700)), seconds(1_000));
-    assert_eq!((fresh.level(), fresh.remembered()), (20, (20, true)));
+    assert_eq!((fresh.level(), fresh.remembered(1)), (20, (20, true)));
     let mut stale = controller(Options::default());
     stale.recall(&remembered(seconds(699)), seconds(1_000));
     assert_eq!(stale.level(), 1);

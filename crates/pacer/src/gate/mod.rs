@@ -160,6 +160,11 @@ impl Gate {
         }
     }
 
+    /// The service wants to be left alone on a connection until then.
+    pub fn told(&self, connection: usize, until: Time) {
+        self.pacer.lane(connection).connection.told(until);
+    }
+
     /// Sends nothing on a connection before this time: another process was asked to leave it alone.
     pub fn hold(&self, connection: &str, until: Time) {
         for mut lane in self.pacer.lanes().filter(|lane| lane.connection.name() == connection) {
@@ -191,7 +196,8 @@ impl Gate {
             let mine = remembered.iter().filter(|known| known.connection == connection.name());
             let mine: Vec<&Remembered> = mine.collect();
             // Whatever was asked of it: a Retry-After is for all.
-            mine.iter().for_each(|known| connection.blocked_again(known));
+            let untils = mine.iter().map(|known| known.at.saturating_add(known.retry_after));
+            untils.for_each(|until| connection.told(until));
             let limit = mine.iter().find(|known| known.class == self.class.name && known.throttled);
             if let Some(known) = limit {
                 connection.recall(self.index, known, now);
@@ -201,11 +207,13 @@ impl Gate {
     }
 }
 
-/// Both end when an answer comes; the one that ends by itself first tells when to look again.
+/// Both end when an answer comes; the one that ends by itself first tells when to look again. The
+/// service wants to be left alone only if it does on both.
 fn sooner(one: Wait, other: Wait) -> Wait {
-    match (one.until, other.until) {
-        (None, _) => other,
-        (Some(a), Some(b)) if b < a => other,
-        _ => one,
-    }
+    let until = match (one.until, other.until) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let binding = if one.is_asked() { other.binding } else { one.binding };
+    Wait { binding, until }
 }

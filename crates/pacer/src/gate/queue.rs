@@ -1,7 +1,7 @@
 //! Waiting in line.
 
 use super::{Gate, Permit};
-use crate::{Time, connection::Wait, statistics::Binding};
+use crate::{Time, connection::Wait};
 use std::{future::Future, time::Duration};
 
 /// Tells the time and waits. Implemented by whoever knows a runtime.
@@ -40,8 +40,7 @@ impl Gate {
             return Ok(());
         };
         let left = until.saturating_sub(now);
-        let asked = matches!(wait.binding, Binding::RetryAfter | Binding::Quota);
-        if asked && left > self.pacer.0.options.tolerance {
+        if wait.is_asked() && left > self.pacer.0.options.tolerance {
             return Err(TooLong(left));
         }
         let (room, time) = (std::pin::pin!(room), std::pin::pin!(clock.sleep_until(until)));

@@ -2,8 +2,7 @@
 --
 -- Indexes: the keys of batch, lease and exception.
 --
--- $1 only this batch or null, $2 only this state or null, $3 only those before or null, $4 at most,
--- $5 only this workload or null
+-- $1 only this batch or null, $2 only this state or null, $3 only those before or null, $4 at most
 select b.id, b.workload, b.snapshot, b.seed, b.runs, b.keep, b.max_attempts, b.backoff_ms,
     b.backoff_cap_ms, b.timeout_ms, b.state, b.cursor, l.leased, e.retrying, e.dead,
     (extract(epoch from b.created_at) * 1000)::bigint as created_ms,
@@ -12,7 +11,6 @@ from (
     select *
     from tidegate.batch b
     where ($1 is null or b.id = $1) and ($2 is null or b.state = $2) and ($3 is null or b.id < $3)
-        and ($5 is null or b.workload = $5)
     order by b.id desc
     limit $4
 ) b

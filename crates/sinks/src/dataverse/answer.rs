@@ -4,7 +4,7 @@ use super::{batch, request::Message};
 use crate::{
     client::Reply,
     reason,
-    retry_after::retry_after,
+    retry_after::{parse, retry_after},
     status::{all, common, verdict},
 };
 use reqwest::header::CONTENT_TYPE;
@@ -142,7 +142,7 @@ fn each(reply: &Reply, items: usize, now: SystemTime) -> Outcome {
     let body = std::str::from_utf8(&reply.body).unwrap_or_default();
     match batch::parts(kind.unwrap_or_default(), body) {
         Some(parts) if parts.len() == items => {
-            Outcome::Answered(parts.iter().map(|part| deleted(part, wait)).collect())
+            Outcome::Answered(parts.iter().map(|part| deleted(part, wait, now)).collect())
         }
         parts => {
             let count = parts.map_or("no".to_owned(), |parts| parts.len().to_string());
@@ -152,7 +152,8 @@ fn each(reply: &Reply, items: usize, now: SystemTime) -> Outcome {
     }
 }
 
-fn deleted(part: &batch::Part<'_>, wait: Option<Duration>) -> Verdict {
+fn deleted(part: &batch::Part<'_>, wait: Option<Duration>, now: SystemTime) -> Verdict {
+    let wait = part.retry_after.and_then(|value| parse(value, now)).or(wait);
     let error = serde_json::from_str::<Body>(part.body).unwrap_or_default().error;
     if part.status == 404 && error.code == NO_SUCH_RECORD {
         // As above. Another 404 is about the table, and nothing was done.

@@ -12,6 +12,7 @@ pub const CONTENT_TYPE: &str = "multipart/mixed; boundary=\"batch_tidegate\"";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     pub status: u16,
+    pub retry_after: Option<&'a str>,
     pub body: &'a str,
 }
 
@@ -57,7 +58,10 @@ fn part(piece: &str) -> Option<Part<'_>> {
     let mut words = head.trim_start().split_ascii_whitespace();
     let version = words.next()?;
     let status = words.next()?.parse().ok()?;
-    version.starts_with("HTTP/").then_some(Part { status, body: body.trim() })
+    let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+    let retry_after = headers.find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
+    let retry_after = retry_after.map(|(_, value)| value.trim());
+    version.starts_with("HTTP/").then_some(Part { status, retry_after, body: body.trim() })
 }
 
 #[cfg(test)]
@@ -77,8 +81,8 @@ mod tests {
     fn answers_are_read_in_their_order() {
         let body = answer("204 No Content", "") + &answer("400 Bad Request", "{\"error\":1}");
         let whole = format!("{body}--batchresponse_1--\r\n");
-        let expected =
-            [Part { status: 204, body: "" }, Part { status: 400, body: "{\"error\":1}" }];
+        let part = |status, body| Part { status, retry_after: None, body };
+        let expected = [part(204, ""), part(400, "{\"error\":1}")];
         assert_eq!(parts(KIND, &whole).unwrap(), expected);
         assert_eq!(
             parts("multipart/mixed;boundary=\"batchresponse_1\"", &whole).unwrap(),

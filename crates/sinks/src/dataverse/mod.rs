@@ -124,12 +124,12 @@ impl Sink for Dataverse {
         self.capabilities.clone()
     }
 
-    async fn check(&self) -> Result<Option<Duration>, SinkError> {
-        let mut wait = None;
+    async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
+        let mut waits = Vec::new();
         for user in &self.users {
-            wait = wait.max(self.check_user(user).await?);
+            waits.push(self.check_user(user).await?);
         }
-        Ok(wait)
+        Ok(waits)
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {

@@ -97,14 +97,15 @@ impl Http {
         let request = self.client.request(method, self.form.template.at(path));
         let reply = self.client.send(self.identify(request, credential)).await?;
         let reason = || reason::of(reply.status, &reply.body);
+        let wait = retry_after(&reply.headers, SystemTime::now());
         match reply.status {
             401 | 403 => Err(SinkError(format!(
                 "the credentials of connection `{name}` are refused: {}",
                 reason()
             ))),
             // It is there, only busy.
-            429 => Ok(retry_after(&reply.headers, SystemTime::now())),
-            200..=299 => Ok(None),
+            429 | 503 if wait.is_some() => Ok(wait),
+            200..=299 | 429 => Ok(None),
             _ if self.check.is_none() => Ok(None),
             _ => Err(SinkError(format!("`check` at {path} failed: {}", reason()))),
         }
@@ -117,12 +118,12 @@ impl Sink for Http {
         self.capabilities.clone()
     }
 
-    async fn check(&self) -> Result<Option<Duration>, SinkError> {
-        let mut wait = None;
+    async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
+        let mut waits = Vec::new();
         for (name, credential) in &self.connections {
-            wait = wait.max(self.check_connection(name, credential).await?);
+            waits.push(self.check_connection(name, credential).await?);
         }
-        Ok(wait)
+        Ok(waits)
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {

@@ -1,4 +1,4 @@
--- The batches from ?1 to ?2, newest first, in state ?3 and of workload ?5 if given, with what is leased, retried and
+-- The batches from ?1 to ?2, newest first, in state ?3 if given, with what is leased, retried and
 -- dead of each. Served by the key of batch, the key of lease, exception_due and exception_dead.
 SELECT
     id, workload, snapshot, seed, runs, keep,
@@ -8,6 +8,6 @@ SELECT
     (SELECT count(*) FROM exception WHERE batch_id = batch.id AND state = 'retry') AS retrying,
     (SELECT count(*) FROM exception WHERE batch_id = batch.id AND state = 'dead') AS dead
 FROM batch
-WHERE id BETWEEN ?1 AND ?2 AND (?3 IS NULL OR state = ?3) AND (?5 IS NULL OR workload = ?5)
+WHERE id BETWEEN ?1 AND ?2 AND (?3 IS NULL OR state = ?3)
 ORDER BY id DESC
 LIMIT ?4

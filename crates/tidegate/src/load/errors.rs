@@ -52,7 +52,8 @@ pub(super) struct About {
     pub reason: String,
     pub attempts: u32,
     /// What it goes by, as long as it is what it was.
-    pub id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// What could not be read as a record.
@@ -62,8 +63,8 @@ pub(super) struct About {
 
 impl Line {
     /// Reads it, if this is one.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.starts_with(BEGINNING).then(|| serde_json::from_str(text).ok())?
+    pub fn parse(text: &str) -> Option<serde_json::Result<Self>> {
+        text.starts_with(BEGINNING).then(|| serde_json::from_str(text))
     }
 }
 

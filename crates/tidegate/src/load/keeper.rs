@@ -5,7 +5,7 @@ use crate::OpenStore;
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, time::Duration};
 use tidegate_core::{
-    BatchId, WorkerId,
+    BatchId, StoreError, WorkerId,
     pace::{NotedPace, PaceNote, PaceQuery},
 };
 use tidegate_engine::deliver::Sent;
@@ -16,8 +16,8 @@ use tokio::time::sleep;
 const EVERY: Duration = Duration::from_secs(1);
 /// How often in that time it is looked whether something must be written at once …
 const LOOKS: u32 = 20;
-/// … and, of those times, how seldom it is looked what others at work have written.
-const LOOKS_AT_OTHERS: u32 = 4;
+/// … and each so many times, what others at work have written.
+const LOOKS_AT_OTHERS: u32 = 5;
 /// Who wrote more recently than this is at work.
 const AT_WORK: Duration = Duration::from_secs(3);
 /// The notes that are looked at: more processes on one sink are not expected.
@@ -48,17 +48,22 @@ impl<'a> Keeper<'a> {
         Self { load, store, batch, worker }
     }
 
+    /// Others learn of this process, and it of them, before it sends anything.
+    pub async fn begin(&self) {
+        let _ = self.note(true).await;
+        self.share().await;
+    }
+
     /// Writes the pace down, and shares the sink with others at work, until nobody asks any more. It
     /// is only kept to be helpful: a store that does not answer is the worker's to report.
     pub async fn keep(&self) -> Infallible {
         loop {
             let throttled_until = self.load.gate.throttled_until();
             let _ = self.note(true).await;
-            let mut at_work = 1;
             // A Retry-After must outlive this process: it is written down as soon as it is known.
             for look in 0..LOOKS {
-                if look == 0 || (at_work > 1 && look % LOOKS_AT_OTHERS == 0) {
-                    at_work = self.share().await;
+                if look % LOOKS_AT_OTHERS == 0 {
+                    self.share().await;
                 }
                 sleep(EVERY / LOOKS).await;
                 if self.load.gate.throttled_until() > throttled_until {
@@ -73,7 +78,7 @@ impl<'a> Keeper<'a> {
         let _ = tokio::time::timeout(EVERY, self.note(false)).await;
     }
 
-    async fn note(&self, running: bool) -> Result<(), tidegate_core::StoreError> {
+    async fn note(&self, running: bool) -> Result<(), StoreError> {
         let now = self.load.clock.time();
         let pace = Pace {
             statistics: self.load.gate.statistics(now),
@@ -87,9 +92,9 @@ impl<'a> Keeper<'a> {
     }
 
     /// Takes an equal part of what the sink allows to all processes together, and leaves it alone if
-    /// it wants that of another. Returns how many there are.
-    async fn share(&self) -> u32 {
-        let noted = noted(self.load, self.store, Some(AT_WORK)).await;
+    /// it wants that of another. If the store does not say who they are, they are still the same.
+    async fn share(&self) {
+        let Ok(noted) = noted(self.load, self.store, Some(AT_WORK)).await else { return };
         let (gate, now) = (&self.load.gate, self.load.clock.time());
         let mut at_work = 1;
         for (note, pace) in noted.iter().filter(|(noted, _)| noted.note.worker != self.worker) {
@@ -100,13 +105,12 @@ impl<'a> Keeper<'a> {
             }
         }
         gate.share(at_work, now);
-        at_work
     }
 }
 
 /// Begins where the last processes ended. What cannot be read is learned again.
 pub(super) async fn recall(load: &Load, store: &OpenStore) {
-    let noted = noted(load, store, None).await;
+    let noted = noted(load, store, None).await.unwrap_or_default();
     let now = load.clock.time();
     let remembered = noted.into_iter().flat_map(|(noted, pace)| {
         // The other process had another clock; the store's tells how long ago that was.
@@ -117,10 +121,14 @@ pub(super) async fn recall(load: &Load, store: &OpenStore) {
 }
 
 /// What is written about the pace of this sink, the newest first.
-async fn noted(load: &Load, store: &OpenStore, within: Option<Duration>) -> Vec<(NotedPace, Pace)> {
+async fn noted(
+    load: &Load,
+    store: &OpenStore,
+    within: Option<Duration>,
+) -> Result<Vec<(NotedPace, Pace)>, StoreError> {
     let query = PaceQuery { sink: Some(load.to.clone()), batch: None, within, limit: LOOKED_AT };
-    let noted = store.paces(query).await.unwrap_or_default().into_iter();
-    noted.filter_map(|noted| decoded(&noted).map(|pace| (noted, pace))).collect()
+    let noted = store.paces(query).await?.into_iter();
+    Ok(noted.filter_map(|noted| decoded(&noted).map(|pace| (noted, pace))).collect())
 }
 
 /// What a note says; nothing if another version wrote it.

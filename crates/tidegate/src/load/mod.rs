@@ -136,10 +136,10 @@ impl Load {
         if self.gate.throttled_until() > now {
             return Ok(());
         }
-        if let Some(retry_after) = self.sink.check().await? {
-            let until = self.clock.time() + retry_after;
-            let connections = self.sink.capabilities().connections;
-            connections.iter().for_each(|connection| self.gate.hold(connection, until));
+        let waits = self.sink.check().await?;
+        let now = self.clock.time();
+        for (connection, wait) in waits.into_iter().enumerate() {
+            wait.into_iter().for_each(|wait| self.gate.told(connection, now + wait));
         }
         Ok(())
     }
@@ -184,6 +184,7 @@ impl Load {
         };
         let keeper = Keeper::new(self, store, batch, options.worker.clone());
         self.recall(store).await;
+        keeper.begin().await;
         let hands: Arc<dyn Hands> = self.deliverer.clone();
         let workloads = Workloads::new().with(self.identity.clone());
         let phases = Arc::new(Phases::default());

@@ -4,7 +4,8 @@ use super::{
     errors::{About, Line},
     identity::Identity,
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
+use tidegate_core::Snapshot;
 use tidegate_records::Record;
 
 /// A record, and what it goes by. A line of an errors file stands for the record in it.
@@ -34,7 +35,14 @@ impl Origin {
                 Self { id, content: Err(flaw), file: None, line }
             }
             Ok(content) => match Line::parse(content.get()) {
-                Some(Line { tidegate_error, record }) => Self::earlier(tidegate_error, record, id),
+                Some(Ok(Line { tidegate_error, record })) => {
+                    Self::earlier(tidegate_error, record, id)
+                }
+                Some(Err(error)) => {
+                    let reason = format!("no line of an errors file: {error}");
+                    let flaw = Flaw { reason, raw: content.get().to_owned() };
+                    Self { id, content: Err(flaw), file: None, line }
+                }
                 None => Self { id, content: Ok(content), file: None, line },
             },
         }
@@ -48,7 +56,7 @@ impl Origin {
             reason: "it was malformed in the file that it comes from: correct it there".to_owned(),
             raw: about.raw.unwrap_or_default(),
         });
-        let id = if same { about.id } else { id };
+        let id = about.id.filter(|_| same).unwrap_or(id);
         Self { id, content, file: Some(about.file), line: about.line }
     }
 
@@ -63,7 +71,7 @@ impl Origin {
             line: self.line,
             reason: reason.to_owned(),
             attempts,
-            id: self.id,
+            id: Some(self.id),
             hash: record.as_deref().map(hash),
             raw,
         };
@@ -71,8 +79,10 @@ impl Origin {
     }
 }
 
+/// The same for all ways of writing the same record.
 fn hash(record: &RawValue) -> String {
-    blake3::hash(record.get().as_bytes()).to_hex()[..16].to_owned()
+    let value: Value = serde_json::from_str(record.get()).unwrap_or_default();
+    Snapshot::freeze(&value).hash().to_string()[..16].to_owned()
 }
 
 #[cfg(test)]
@@ -115,9 +125,19 @@ mod tests {
     #[test]
     fn a_record_that_was_corrected_goes_by_another_id() {
         let first = origins("{\"n\":1}\n{\"n\":2}\n");
-        let errors = again("{\"n\":1}\n{\"n\":2}\n", "first").replace("\"n\":2", "\"n\":3");
+        let errors = again("{\"n\":1}\n{\"n\":2}\n", "first")
+            .replace("\"n\":1", "\"n\" : 1")
+            .replace("\"n\":2", "\"n\":3");
         let loaded = origins(&errors);
         assert_eq!(loaded[0].id, first[0].id);
         assert_ne!(loaded[1].id, first[1].id);
+    }
+
+    #[test]
+    fn a_line_that_is_no_longer_one_is_not_sent() {
+        let errors = again("{\"n\":1}\n", "first").replace("\"reason\":\"no\",", "");
+        let loaded = origins(&errors);
+        let reason = &loaded[0].content.as_ref().unwrap_err().reason;
+        assert!(reason.contains("missing field `reason`"), "{reason}");
     }
 }

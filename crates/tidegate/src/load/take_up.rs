@@ -3,7 +3,7 @@
 use super::Load;
 use crate::OpenStore;
 use tidegate_core::{
-    BatchState, Class, Kind, StoreError,
+    Class, Kind, StoreError,
     inspect::{BatchQuery, BatchStatus},
 };
 
@@ -18,40 +18,15 @@ pub struct TakenUp {
 
 impl Load {
     /// Finds the same load, or begins it: the same records, to the same place, by the same operation.
-    /// One that was done is not done again unless that is asked for. Of processes that begin it at the
-    /// same time, all work on the same one.
+    /// One that was done is not done again unless that is asked for. Processes that begin it at the same
+    /// time all work on the same one.
     pub async fn take_up(&self, store: &OpenStore, again: bool) -> Result<TakenUp, StoreError> {
-        let found = self.begun(store).await?;
-        let found = found.filter(|found| found.state == BatchState::Running || !again);
-        if let Some(status) = found {
-            return Ok(TakenUp { status, resumed: true });
-        }
-        let id = store.submit_once(self.batch()).await?;
-        let begun = store.batches(BatchQuery::one(id)).await?.pop();
-        let status = begun.ok_or_else(|| {
-            let message = format!("load {id} was removed just after it was begun");
-            StoreError::new(Kind::NotFound, Class::Permanent, "begin load", message)
+        let once = store.submit_once(self.batch(), again).await?;
+        let status = store.batches(BatchQuery::one(once.id)).await?.pop();
+        let status = status.ok_or_else(|| {
+            let message = format!("load {} was removed just now", once.id);
+            StoreError::new(Kind::NotFound, Class::Permanent, "take up load", message)
         })?;
-        Ok(TakenUp { status, resumed: false })
-    }
-
-    /// The one that is running, or the last one that was done.
-    async fn begun(&self, store: &OpenStore) -> Result<Option<BatchStatus>, StoreError> {
-        if let Some(running) = self.newest(store, BatchState::Running).await? {
-            return Ok(Some(running));
-        }
-        let completed = self.newest(store, BatchState::Completed).await?;
-        let failed = self.newest(store, BatchState::CompletedWithFailures).await?;
-        Ok([completed, failed].into_iter().flatten().max_by_key(|status| status.batch.id))
-    }
-
-    async fn newest(
-        &self,
-        store: &OpenStore,
-        state: BatchState,
-    ) -> Result<Option<BatchStatus>, StoreError> {
-        let (state, workload) = (Some(state), Some(self.identity.workload.clone()));
-        let query = BatchQuery { state, workload, ..BatchQuery::newest(1) };
-        Ok(store.batches(query).await?.pop())
+        Ok(TakenUp { status, resumed: once.found })
     }
 }

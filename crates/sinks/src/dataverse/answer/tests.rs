@@ -113,6 +113,12 @@ fn a_batch_answers_each_deletion() {
     let expected = Outcome::Answered(vec![Verdict::Done, Verdict::Done, dead]);
     assert_eq!(judge(&reply(200, &kind, &body), asked, SystemTime::UNIX_EPOCH), expected);
 
+    let busy = part("429 Too Many Requests\r\nRetry-After: 7", "") + &part("204 No Content", "");
+    let body = format!("{busy}{}--b--", part("204 No Content", ""));
+    let slow = Verdict::Throttled { retry_after: Some(Duration::from_secs(7)) };
+    let expected = Outcome::Answered(vec![slow, Verdict::Done, Verdict::Done]);
+    assert_eq!(judge(&reply(200, &kind, &body), asked, SystemTime::UNIX_EPOCH), expected);
+
     for body in [format!("{two}--b--"), two, String::new()] {
         let outcome = judge(&reply(200, &kind, &body), asked, SystemTime::UNIX_EPOCH);
         let Outcome::Answered(verdicts) = outcome else { panic!() };

@@ -29,8 +29,8 @@ impl Sink for Busy {
         }
     }
 
-    async fn check(&self) -> Result<Option<Duration>, SinkError> {
-        Ok(Some(ASKED))
+    async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
+        Ok(vec![Some(ASKED), None])
     }
 
     async fn deliver(&self, _: Delivery<'_>) -> Answer {
@@ -105,17 +105,26 @@ async fn a_limit_is_shared_with_the_others_at_work() {
     noted_by("a third", known("post", 16, false, 0), &store).await;
     load.recall(&store).await;
     assert_eq!(load.statistics()[0].ceiling, Some(20), "the last one that was a limit");
-    assert_eq!(keeper(&load, &store).share().await, 3);
+    keeper(&load, &store).share().await;
     assert_eq!(load.statistics()[0].limit, 6);
+    let whole = &load.gate.remembered(load.clock.time())[0];
+    assert_eq!((whole.level, whole.throttled), (20, true), "the next process divides by itself");
 }
 
 #[tokio::test]
 async fn a_sink_that_wants_to_be_left_alone_is_not_asked() {
     let (one, store) = (load(), store().await);
     one.check(&store).await.unwrap();
-    assert_eq!(bindings(&one), [Binding::RetryAfter; 2], "what it answers is heeded");
+    assert_eq!(
+        bindings(&one),
+        [Binding::RetryAfter, Binding::Nothing],
+        "what it answers is heeded"
+    );
+    let mine = &one.gate.remembered(one.clock.time())[0];
+    assert!(mine.retry_after > Duration::from_secs(19), "and outlives the process");
     noted_by("another", known("patch", 3, true, 60), &store).await;
     let two = load();
     two.check(&store).await.unwrap();
-    assert_eq!(bindings(&two), [Binding::RetryAfter, Binding::Nothing], "and it was not asked");
+    let left = two.gate.throttled_until().saturating_sub(two.clock.time());
+    assert!(left > ASKED, "it was not asked again: {left:?}");
 }

@@ -1,4 +1,7 @@
--- What workers know about the pace of the sinks they deliver to. May be applied twice.
+-- Loads: which batch is which, and what workers know about the pace of the sinks they deliver to. May be
+-- applied twice.
+
+create index if not exists batch_workload on tidegate.batch (workload, id);
 
 -- One row per worker and batch, written over about once a second while it delivers.
 create table if not exists tidegate.pace (
@@ -19,5 +22,5 @@ create table if not exists tidegate.pace (
 create index if not exists pace_recent on tidegate.pace (updated_at);
 
 insert into tidegate.migration (version, name)
-values (2, '0002_pace')
+values (2, '0002_loads')
 on conflict (version) do nothing;
