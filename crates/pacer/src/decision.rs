@@ -42,6 +42,8 @@ pub enum Reason {
         /// What the rejection tells about its limit.
         cause: Cause,
     },
+    /// So many of those under way were accepted when the service rejected.
+    Counted,
     /// A request had no answer in time.
     TimedOut,
     /// A look above the remembered ceiling was rejected.
@@ -99,6 +101,7 @@ impl fmt::Display for Reason {
                 write!(f, "throttled: {cause}")?;
                 retry_after.map_or(Ok(()), |wait| write!(f, ", retry after {wait:.1?}"))
             }
+            Reason::Counted => f.write_str("counted: so many were accepted just then"),
             Reason::TimedOut => f.write_str("no answer in time"),
             Reason::ProbeFailed => f.write_str("probe failed: back below the ceiling"),
             Reason::Inflated => f.write_str("round trips grow with the level"),

@@ -241,7 +241,7 @@ impl Controller {
             return self.increase_as_aimd(now);
         }
         if started.trial {
-            self.count_burst();
+            self.count_burst(now);
             self.evidence.close();
         } else if started.epoch != self.epoch
             && let Some(accepted) = &mut self.burst

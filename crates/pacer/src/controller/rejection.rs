@@ -96,12 +96,15 @@ impl Controller {
 
     /// A service that rejects at once was working on all the others just then: what it accepted of the
     /// burst is what it accepts, whatever was under way to it or back.
-    pub(super) fn count_burst(&mut self) {
+    pub(super) fn count_burst(&mut self, now: Time) {
         if let (Some(accepted), Some(ceiling)) = (self.burst.take(), &mut self.ceiling)
-            && accepted > 0
+            && (1..=self.before).contains(&accepted)
         {
-            ceiling.lowered(accepted);
-            self.approach = self.approach.map(|level| level.min(ceiling.at));
+            ceiling.at = accepted;
+            self.approach = Some(accepted);
+            if self.level() > accepted {
+                self.fall(accepted, Reason::Counted, now);
+            }
         }
     }
 

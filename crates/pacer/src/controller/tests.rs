@@ -168,3 +168,22 @@ fn a_limit_is_shared_while_others_are_there() {
     unlimited.share(1, 2, seconds(1));
     assert_eq!(unlimited.level(), 40, "nothing is known to be short");
 }
+
+#[test]
+fn what_is_accepted_of_a_burst_is_the_limit_in_whatever_order_it_came() {
+    let mut controller = controller(Options { start: Some(32), ..Options::default() });
+    let ms = Duration::from_millis;
+    let warm: Vec<Started> = (0..4).map(|_| controller.start(ms(0))).collect();
+    warm.into_iter().for_each(|started| controller.succeeded(started, ms(100)));
+    let mut burst: Vec<Started> = (0..32).map(|_| controller.start(ms(200))).collect();
+    // The eighteenth needed a new connection, and came last.
+    let late = burst.remove(17);
+    let rejected = burst.split_off(20);
+    let rejection = Rejection { retry_after: Some(seconds(2)), timed_out: false };
+    for started in rejected.into_iter().chain([late]) {
+        controller.rejected(started, rejection, ms(201));
+    }
+    burst.into_iter().for_each(|started| controller.succeeded(started, ms(300)));
+    succeed(&mut controller, 30, ms(2_300));
+    assert_eq!((controller.ceiling.as_ref().map(|c| c.at), controller.level()), (Some(20), 20));
+}
