@@ -7,7 +7,8 @@ use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
 use tidegate_pacer::{self as pacer, Clock, Permit};
 
 const NO_ANSWER: &str = "no answer in time";
-/// A sink that was not there so often for some items may be there for half of them: perhaps it ends at one.
+/// A sink that was not there so often for some items may be there for half of them: perhaps it ends
+/// at one.
 const ABSENCES: u32 = 3;
 /// For the last item of all, so often.
 const ALONE: u32 = 10;
