@@ -13,16 +13,17 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration {
         version: 1,
         name: "0001_batches",
         sql: include_str!("sql/migrations/0001_batches.sql"),
     },
+    Migration { version: 2, name: "0002_pace", sql: include_str!("sql/migrations/0002_pace.sql") },
     Migration {
-        version: 2,
-        name: "0002_loads",
-        sql: include_str!("sql/migrations/0002_loads.sql"),
+        version: 3,
+        name: "0003_loads",
+        sql: include_str!("sql/migrations/0003_loads.sql"),
     },
 ];
 

@@ -337,7 +337,8 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
         let stores = join_all((0..8).map(|_| database.connect())).await;
         assert_eq!(stores[0].schema().await.unwrap(), Schema::Missing);
         let applied = try_join_all(stores.iter().map(|store| store.migrate())).await.unwrap();
-        assert_eq!(applied.concat(), ["0001_batches", "0002_loads"], "one process applied them");
+        let all = ["0001_batches", "0002_pace", "0003_loads"];
+        assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);
         assert!(stores[7].migrate().await.unwrap().is_empty());
     }
@@ -358,7 +359,8 @@ async fn an_older_schema_is_recognized() {
     let database = Database::create(POSTGRES).await;
     let store = database.store().await;
     database.execute("delete from tidegate.migration where version > 1").await;
-    assert_eq!(store.schema().await.unwrap(), Schema::Outdated { found: 1, needed: 2 });
+    let schema = store.schema().await.unwrap();
+    assert!(matches!(schema, Schema::Outdated { found: 1, needed: 2.. }), "{schema:?}");
 }
 
 #[tokio::test]

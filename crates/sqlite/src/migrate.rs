@@ -17,7 +17,8 @@ const APPLICATION_ID: i64 = 0x5449_4445;
 /// In order; the version of a schema is how many of them it has.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_batches", include_str!("sql/migrations/0001_batches.sql")),
-    ("0002_loads", include_str!("sql/migrations/0002_loads.sql")),
+    ("0002_pace", include_str!("sql/migrations/0002_pace.sql")),
+    ("0003_loads", include_str!("sql/migrations/0003_loads.sql")),
 ];
 
 #[async_trait]

@@ -10,14 +10,15 @@ use tidegate_drill::{Concurrency, Spec};
 
 #[test]
 fn a_load_that_is_killed_goes_on() {
-    let world = World::new(Spec { delay: Duration::from_millis(20), ..Spec::default() });
-    world.place.write("in.ndjson", lines(20_000));
+    // A service takes longer than it takes to settle what it has acknowledged.
+    let world = World::new(Spec { delay: Duration::from_millis(100), ..Spec::default() });
+    world.place.write("in.ndjson", lines(5_000));
     let url = world.url();
     let args = world.args(&url, &["--group", "10", "--max", "8"]);
     for _ in 0..3 {
         let before = world.stored().0;
         let mut child = world.place.spawn(&args);
-        wait_until("more is stored", || (world.stored().0 > before + 500).then_some(()));
+        wait_until("more is stored", || (world.stored().0 > before + 300).then_some(()));
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -25,7 +26,7 @@ fn a_load_that_is_killed_goes_on() {
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(said.stderr.contains("going on with load 1"), "{}", said.stderr);
     let (records, duplicates) = world.stored();
-    assert_eq!(records, 20_000);
+    assert_eq!(records, 5_000);
     assert!(duplicates <= 3 * 8 * 10, "{duplicates}");
 }
 

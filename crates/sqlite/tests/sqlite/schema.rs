@@ -17,7 +17,8 @@ async fn migrating_twice_applies_nothing_the_second_time() {
     let (_directory, path) = place();
     let store = Sqlite::open(&path, Open::Create).unwrap();
     assert_eq!(store.schema().await.unwrap(), Schema::Missing);
-    assert_eq!(store.migrate().await.unwrap(), ["0001_batches", "0002_loads"]);
+    let all = ["0001_batches", "0002_pace", "0003_loads"];
+    assert_eq!(store.migrate().await.unwrap(), all);
     assert_eq!(store.schema().await.unwrap(), Schema::Current);
     assert!(store.migrate().await.unwrap().is_empty());
     assert_eq!(pragma::<String>(&path, "journal_mode"), "wal");

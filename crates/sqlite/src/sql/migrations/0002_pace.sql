@@ -1,5 +1,5 @@
--- Loads: which batch is which, and what workers know about the pace of the sinks they deliver to, one
--- row per worker and batch. May be applied twice.
+-- What workers know about the pace of the sinks they deliver to: one row per worker and batch.
+-- May be applied twice.
 CREATE TABLE IF NOT EXISTS pace (
     batch_id   INTEGER NOT NULL,
     worker     TEXT    NOT NULL,
@@ -10,5 +10,4 @@ CREATE TABLE IF NOT EXISTS pace (
     PRIMARY KEY (batch_id, worker)
 ) STRICT;
 
-CREATE INDEX IF NOT EXISTS batch_workload ON batch (workload, id);
 CREATE INDEX IF NOT EXISTS pace_recent ON pace (sink, updated_ms);

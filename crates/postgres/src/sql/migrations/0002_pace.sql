@@ -1,7 +1,4 @@
--- Loads: which batch is which, and what workers know about the pace of the sinks they deliver to. May be
--- applied twice.
-
-create index if not exists batch_workload on tidegate.batch (workload, id);
+-- What workers know about the pace of the sinks they deliver to. May be applied twice.
 
 -- One row per worker and batch, written over about once a second while it delivers.
 create table if not exists tidegate.pace (
@@ -22,5 +19,5 @@ create table if not exists tidegate.pace (
 create index if not exists pace_recent on tidegate.pace (updated_at);
 
 insert into tidegate.migration (version, name)
-values (2, '0002_loads')
+values (2, '0002_pace')
 on conflict (version) do nothing;
