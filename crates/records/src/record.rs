@@ -77,7 +77,7 @@ fn has_line_end(json: &[u8]) -> bool {
 }
 
 /// Leaves out line ends and the indentation after them. Within strings of valid JSON there are none.
-pub(crate) fn on_one_line(json: &[u8]) -> Vec<u8> {
+fn on_one_line(json: &[u8]) -> Vec<u8> {
     let lines = json.split(|byte| matches!(byte, b'\n' | b'\r'));
     lines.flat_map(|line| line.trim_ascii_start()).copied().collect()
 }

@@ -10,12 +10,12 @@ use crate::{
     intake::{Intake, Taken},
     judge::{Flaw, judge},
     place::Place,
-    record::{content, on_one_line},
+    record::content,
     scan::{begin, scan, tell_format},
     trail::Trail,
     window::{Fill, Window},
 };
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 /// The records of a file, numbered from 0 in the order of the file.
 #[derive(Debug)]
@@ -111,22 +111,6 @@ impl Records {
         let records = self.read_from(self.nearest(range.start), range);
         self.place.check()?;
         records
-    }
-
-    /// A record as one line of NDJSON, so that what failed can be written to a file and loaded again.
-    ///
-    /// A malformed record is given as it is, to be corrected there; a malformed row as a JSON string,
-    /// which stays malformed until somebody makes an object of it.
-    pub fn original<'a>(&self, record: &'a Record) -> Cow<'a, [u8]> {
-        let raw = match &record.content {
-            Ok(content) => return Cow::Borrowed(content.get().as_bytes()),
-            Err(malformed) => &malformed.raw,
-        };
-        if self.format == Format::Csv {
-            let text = String::from_utf8_lossy(raw);
-            return Cow::Owned(serde_json::Value::from(text).to_string().into_bytes());
-        }
-        if self.format == Format::Json { Cow::Owned(on_one_line(raw)) } else { Cow::Borrowed(raw) }
     }
 
     /// The last known place from which record `index` can be reached.

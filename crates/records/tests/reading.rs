@@ -225,21 +225,3 @@ fn a_file_that_is_replaced_stays_what_it_was() {
     fs::write(&sample.path, "{\"b\":2}\n").unwrap();
     assert_eq!(show_all(&records), ["0 line 1: {\"a\":1}"]);
 }
-
-#[test]
-fn every_record_can_be_written_as_a_line_and_loaded_again() {
-    let originals = |records: &Records| -> Vec<String> {
-        let line = |record| String::from_utf8(records.original(record).into_owned()).unwrap();
-        all(records).iter().map(line).collect()
-    };
-    let json = open(Format::Json, "[{\n \"a\": 1}, [1,\n2]]");
-    assert_eq!(originals(&json), ["{\"a\": 1}", "[1,2]"]);
-    let csv = open(Format::Csv, "a,b\n1,2\n\"x\ny\"\n");
-    assert_eq!(originals(&csv), ["{\"a\":\"1\",\"b\":\"2\"}", "\"\\\"x\\ny\\\"\""]);
-    let ndjson = open(Format::Ndjson, " {\"a\": 1}\r\n{\"a\":\n");
-    assert_eq!(originals(&ndjson), ["{\"a\": 1}", "{\"a\":"]);
-    for records in [json, csv, ndjson] {
-        let again = open(Format::Ndjson, originals(&records).join("\n"));
-        assert_eq!((again.len(), again.malformed().count), (2, 1));
-    }
-}

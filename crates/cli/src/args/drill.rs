@@ -14,7 +14,8 @@ In another terminal:
   tidegate load people.ndjson --to http://127.0.0.1:8080/records --allow 127.0.0.1
   curl http://127.0.0.1:8080/counters
 
-Its address is printed first, its counters when it is stopped. In a file of --spec, durations are numbers of seconds:
+Its address is printed first, its counters when it is stopped. In a file of --spec, durations are
+numbers of seconds:
   delay = 0.1
   retry_after = 2
   concurrency = { limit = 20 }

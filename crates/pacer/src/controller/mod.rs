@@ -40,6 +40,7 @@ const ROUNDS: u32 = 4;
 #[derive(Clone, Debug)]
 pub(crate) struct Controller {
     options: Arc<Options>,
+    /// When it was first used.
     since: Time,
     aimd: Aimd,
     in_flight: u32,
