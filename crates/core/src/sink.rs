@@ -1,7 +1,11 @@
 //! Where items go: the seam between the engine and a system elsewhere.
 
+use crate::Headers;
 use async_trait::async_trait;
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 /// Delivers items to a system elsewhere. It sends, and says what came back; whether and when to send
 /// again is decided by others.
@@ -15,14 +19,15 @@ pub trait Sink: Send + Sync {
     async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError>;
 
     /// Sends one group over one connection, once. Whatever comes back is an answer: nothing here is
-    /// sent twice.
+    /// sent twice. Items with the same key arrive in their order, and none arrives after one that did
+    /// not: it is [`Verdict::Behind`] that one.
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer;
 }
 
 /// What a sink can do, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SinkCapabilities {
-    /// For messages: `http`, `dataverse`.
+    /// For messages to people: `http`, `dataverse`, `nats`.
     pub name: &'static str,
     /// Its connections, by name: credentials or endpoints that the system limits each by itself.
     pub connections: Vec<String>,
@@ -30,6 +35,8 @@ pub struct SinkCapabilities {
     pub operation: String,
     /// The most items that one request can carry.
     pub max_group: usize,
+    /// Whether one request can carry items of several topics.
+    pub mixes_topics: bool,
     /// What the system is known to allow on each connection. Empty if nothing is known.
     pub budgets: Vec<Budget>,
 }
@@ -65,13 +72,34 @@ pub struct Delivery<'a> {
     pub items: &'a [Item<'a>],
 }
 
-/// One thing to deliver.
+/// One thing to deliver: a message, or a record of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     /// The same for every attempt: the system can recognize by it what it has seen before.
     pub id: &'a str,
-    /// One JSON object.
-    pub payload: &'a str,
+    /// What the message is about, by which sinks choose a place for it. A record has none: empty.
+    pub topic: &'a str,
+    /// What must stay in order.
+    pub key: Option<&'a str>,
+    /// Beside the payload.
+    pub headers: &'a Headers,
+    /// For a record, one JSON object; for a message, whatever its headers declare.
+    pub payload: &'a [u8],
+    /// When the message was published, by the database's clock.
+    pub published_at: Option<SystemTime>,
+}
+
+impl<'a> Item<'a> {
+    /// A record of a file.
+    pub const fn record(id: &'a str, payload: &'a str) -> Self {
+        let (headers, payload) = (Headers::none(), payload.as_bytes());
+        Self { id, topic: "", key: None, headers, payload, published_at: None }
+    }
+
+    /// The payload as text, or why it is none.
+    pub fn text(&self) -> Result<&'a str, String> {
+        str::from_utf8(self.payload).map_err(|_| "the payload is no UTF-8 text".to_owned())
+    }
 }
 
 /// What came back.
@@ -119,10 +147,14 @@ pub enum Verdict {
         /// How long it wants to be left alone.
         retry_after: Option<Duration>,
     },
+    /// The system was not there for it. The item is not at fault, and may have been delivered.
+    Unavailable(String),
     /// Failed, for a reason that may pass.
     Retry(String),
     /// Failed for good.
     Dead(String),
+    /// Not sent, because an item before it with the same key was not done.
+    Behind,
 }
 
 /// What a system tells about its pace.

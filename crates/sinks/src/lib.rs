@@ -56,6 +56,7 @@ mod reason;
 mod record;
 mod resolver;
 mod retry_after;
+mod rounds;
 mod seconds;
 mod status;
 

@@ -83,7 +83,7 @@ fn unreadable(item: &Readable) -> Option<Verdict> {
 
 fn item(readable: &Readable) -> Option<Item<'_>> {
     let payload = readable.payload.as_ref().ok()?;
-    Some(Item { id: &readable.id, payload })
+    Some(Item::record(&readable.id, payload))
 }
 
 fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {

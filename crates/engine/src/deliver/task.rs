@@ -59,6 +59,8 @@ fn record(desk: &Desk, acting: &Acting, turn: u32, verdicts: Vec<Verdict>) -> Ne
             Verdict::Throttled { retry_after } => {
                 Err(RunError::postponed("the sink is too busy", retry_after.unwrap_or(BUSY)))
             }
+            Verdict::Unavailable(reason) => Err(RunError::postponed(reason, BUSY)),
+            Verdict::Behind => Err(RunError::postponed("behind another", Duration::ZERO)),
             Verdict::Retry(reason) => Err(RunError::new(reason)),
             Verdict::Dead(reason) => Err(RunError::permanent(reason)),
         };

@@ -76,6 +76,7 @@ impl Sink for Fake {
             connections: vec!["main".to_owned()],
             operation: "post".to_owned(),
             max_group: 100,
+            mixes_topics: true,
             budgets: Vec::new(),
         }
     }

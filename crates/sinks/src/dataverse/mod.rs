@@ -64,6 +64,7 @@ impl Dataverse {
             connections: config.users.iter().map(|user| user.name.clone()).collect(),
             operation: config.operation.name().to_owned(),
             max_group: config.max_group()?,
+            mixes_topics: true,
             budgets: budgets(),
         };
         let client = Client::new(Settings {

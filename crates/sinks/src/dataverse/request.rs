@@ -95,7 +95,7 @@ impl Form {
         let mut body = "{\"Targets\":[".to_owned();
         for (index, item) in items.iter().enumerate() {
             body.push_str(if index == 0 { "" } else { "," });
-            target(self, &mut body, &Record::read(item.payload)?)?;
+            target(self, &mut body, &Record::read(item.text()?)?)?;
         }
         body.push_str("]}");
         Ok(Parts {
@@ -137,7 +137,7 @@ impl Form {
     fn batch(&self, items: &[Item<'_>]) -> Result<Parts, String> {
         let mut body = String::new();
         for item in items {
-            let record = Record::read(item.payload)?;
+            let record = Record::read(item.text()?)?;
             let target = match &self.key {
                 Some(Key::Alternate(names)) => reference(&self.table, names, &record)?,
                 _ => format!("{}({})", self.table, guid(self.primary()?, &record)?.as_str()),
@@ -172,7 +172,7 @@ mod tests {
         let base = "url = 'https://org.crm.dynamics.com'\ntable = 'accounts'\nentity = 'account'\n\
                     tenant = 't'\nusers = []\n";
         let config: Config = toml::from_str(&format!("{base}{rest}")).unwrap();
-        Form::new(&config).unwrap().parts(&[Item { id: "1", payload }])
+        Form::new(&config).unwrap().parts(&[Item::record("1", payload)])
     }
 
     #[test]

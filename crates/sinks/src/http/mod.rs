@@ -50,6 +50,7 @@ impl Http {
             connections: connections.iter().map(|(name, _)| name.clone()).collect(),
             operation: config.operation(),
             max_group: config.max_group()?,
+            mixes_topics: true,
             budgets: Vec::new(),
         };
         if config.check.as_ref().is_some_and(|path| !path.starts_with('/')) {

@@ -100,7 +100,7 @@ impl Form {
     fn record<'a>(&self, item: &Item<'a>) -> Result<Cow<'a, str>, String> {
         let record = match &self.id_field {
             Some(field) => with_id(field, item)?,
-            None => Cow::Borrowed(item.payload),
+            None => Cow::Borrowed(item.text()?),
         };
         if self.body == Body::Ndjson && record.contains(['\n', '\r']) {
             // In JSON, line breaks stand between tokens only.
@@ -111,13 +111,14 @@ impl Form {
 }
 
 fn with_id<'a>(field: &str, item: &Item<'a>) -> Result<Cow<'a, str>, String> {
-    let record = Record::read(item.payload)?;
+    let text = item.text()?;
+    let record = Record::read(text)?;
     if record.has(field) {
-        return Ok(Cow::Borrowed(item.payload));
+        return Ok(Cow::Borrowed(text));
     }
-    let mut text = String::with_capacity(item.payload.len() + field.len() + item.id.len() + 8);
-    record.write(&mut text, &[(field, &quoted(item.id))], |_| true);
-    Ok(Cow::Owned(text))
+    let mut with_id = String::with_capacity(text.len() + field.len() + item.id.len() + 8);
+    record.write(&mut with_id, &[(field, &quoted(item.id))], |_| true);
+    Ok(Cow::Owned(with_id))
 }
 
 #[cfg(test)]
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     const ITEMS: [Item<'static>; 2] =
-        [Item { id: "1", payload: "{\"a\":\n1}" }, Item { id: "2", payload: r#"{"key":"own"}"# }];
+        [Item::record("1", "{\"a\":\n1}"), Item::record("2", r#"{"key":"own"}"#)];
 
     fn form(config: &str) -> Result<Form, String> {
         let config: Config = toml::from_str(&format!("url = 'https://h/x'\n{config}")).unwrap();
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(body("body = 'ndjson'"), "{\"a\": 1}\n{\"key\":\"own\"}\n");
         assert_eq!(body("body = 'array'"), "[{\"a\":\n1},{\"key\":\"own\"}]");
         let one = form("").unwrap().parts(&ITEMS[..1]).unwrap();
-        assert_eq!(one.body, ITEMS[0].payload);
+        assert_eq!(one.body, ITEMS[0].text().unwrap());
         assert_eq!(one.headers["idempotency-key"], "1");
         assert_eq!(one.headers["content-type"], "application/json");
         let none = form("id_header = ''").unwrap().parts(&ITEMS[..1]).unwrap();
@@ -156,10 +157,10 @@ mod tests {
 
     #[test]
     fn a_bad_item_is_found_before_anything_is_sent() {
-        let bad = [Item { id: "1\n", payload: "{}" }];
+        let bad = [Item::record("1\n", "{}")];
         let error = form("").unwrap().parts(&bad).unwrap_err();
         assert_eq!(error, "the item's id cannot be sent in a header");
-        let bad = [ITEMS[0], Item { id: "2", payload: "7" }];
+        let bad = [ITEMS[0], Item::record("2", "7")];
         let error = form("body = 'array'\nid_field = 'key'").unwrap().parts(&bad).unwrap_err();
         assert!(error.contains("no JSON object"), "{error}");
     }

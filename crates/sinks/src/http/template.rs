@@ -73,7 +73,7 @@ impl Template {
             return Ok(self.base.clone());
         }
         let needs_record = self.places.iter().any(|place| *place != Place::Id);
-        let record = needs_record.then(|| Record::read(item.payload)).transpose()?;
+        let record = needs_record.then(|| Record::read(item.text()?)).transpose()?;
         let mut text = String::new();
         for (index, literal) in self.literals.iter().enumerate() {
             text.push_str(literal);

@@ -32,7 +32,7 @@ pub async fn deliver(sink: &dyn Sink, payloads: &[&str]) -> Answer {
 
 pub async fn deliver_over(sink: &dyn Sink, connection: usize, payloads: &[&str]) -> Answer {
     let ids: Vec<String> = (0..payloads.len()).map(|place| format!("item-{place}")).collect();
-    let items = ids.iter().zip(payloads).map(|(id, payload)| Item { id, payload });
+    let items = ids.iter().zip(payloads).map(|(id, payload)| Item::record(id, payload));
     let items: Vec<_> = items.collect();
     sink.deliver(Delivery { connection, items: &items }).await
 }

@@ -25,6 +25,7 @@ impl Sink for Busy {
             connections: vec!["main".to_owned(), "other".to_owned()],
             operation: "post".to_owned(),
             max_group: 1,
+            mixes_topics: true,
             budgets: Vec::new(),
         }
     }
