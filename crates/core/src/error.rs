@@ -17,6 +17,8 @@ pub enum Kind {
     NotFound,
     /// The request makes no sense for the current state.
     Refused,
+    /// Too many messages are outstanding.
+    Full,
     /// The call took longer than its deadline; whether it took effect is unknown.
     Deadline,
     /// Stored data cannot be read.

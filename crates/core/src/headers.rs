@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Beside a payload. Names are in lower case. Some have a meaning that sinks know; they pass on all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Headers(BTreeMap<String, String>);
 
 /// The payload's media type. Without one a payload is JSON.
@@ -63,6 +63,19 @@ impl Headers {
     pub fn declares_json(&self) -> bool {
         let media_type = self.media_type();
         media_type == JSON || media_type.ends_with("+json")
+    }
+}
+
+impl From<BTreeMap<String, String>> for Headers {
+    fn from(headers: BTreeMap<String, String>) -> Self {
+        let lower = |name: &String| !name.bytes().any(|byte| byte.is_ascii_uppercase());
+        if headers.keys().all(lower) { Self(headers) } else { headers.into_iter().collect() }
+    }
+}
+
+impl From<Headers> for BTreeMap<String, String> {
+    fn from(headers: Headers) -> Self {
+        headers.0
     }
 }
 

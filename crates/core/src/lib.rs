@@ -15,6 +15,7 @@ pub mod lease;
 pub mod limits;
 pub mod memory;
 pub mod migrate;
+pub mod outbox;
 pub mod pace;
 pub mod page;
 pub mod range;
@@ -36,6 +37,7 @@ pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
 pub use memory::Memory;
 pub use migrate::Migrate;
+pub use outbox::{InspectOutbox, Message, MessageId, NewMessage, Outbox, Publish, Retain};
 pub use pace::PaceBook;
 pub use page::Page;
 pub use range::Range;
@@ -48,5 +50,9 @@ pub use submit::Submit;
 pub use workload::{AnyWorkload, Workload, Workloads};
 
 /// Everything a store offers to the command line and to embedders: all seams at once.
-pub trait Store: Source + Submit + Inspect + PaceBook + Migrate {}
-impl<T: Source + Submit + Inspect + PaceBook + Migrate + ?Sized> Store for T {}
+pub trait Store: Source + Submit + Inspect + PaceBook + OutboxStore + Migrate {}
+impl<T: Source + Submit + Inspect + PaceBook + OutboxStore + Migrate + ?Sized> Store for T {}
+
+/// Everything that a store offers of its outbox.
+pub trait OutboxStore: Outbox + Publish + InspectOutbox + Retain {}
+impl<T: Outbox + Publish + InspectOutbox + Retain + ?Sized> OutboxStore for T {}

@@ -37,6 +37,25 @@ pub const MAX_RETRIES_PER_LEASE: u64 = 1_000;
 /// runs.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
+/// Largest payload of a message: what brokers take by default. Larger things belong elsewhere, and a
+/// message says where. The stores' own functions have the same number.
+pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
+
+/// Longest topic: it is part of every message, and of names in sinks.
+pub const MAX_TOPIC_BYTES: usize = 255;
+
+/// Longest key.
+pub const MAX_KEY_BYTES: usize = 1_024;
+
+/// Largest set of headers of one message: what HTTP servers take by default.
+pub const MAX_HEADER_BYTES: usize = 8 << 10;
+
+/// Most messages that are published in one call: bounds the statement.
+pub const MAX_PUBLISHED: usize = 10_000;
+
+/// Messages that are read with the head of a key from those set aside.
+pub const MAX_BEHIND: usize = 100;
+
 /// Most rows that one listing returns; a reader asks for the next page.
 pub const MAX_LISTED: usize = 10_000;
 

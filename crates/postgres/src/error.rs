@@ -82,7 +82,11 @@ pub(crate) fn corrupt(operation: &'static str, what: impl Into<String>) -> Store
 fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
     use Class::{Permanent, Transient, Unavailable};
     let code = answer.code();
-    if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+    if code.code() == "TG400" {
+        (Kind::Refused, Permanent, "")
+    } else if code.code() == "TG429" {
+        (Kind::Full, Transient, "")
+    } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
         (Kind::ReadOnly, Unavailable, "; connect to the primary")
     } else if *code == SqlState::DISK_FULL {
         (Kind::ReadOnly, Unavailable, "; free space on the server")
@@ -106,7 +110,8 @@ fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
 }
 
 /// A name of the schema is missing.
-const SCHEMA: [SqlState; 4] = [
+const SCHEMA: [SqlState; 5] = [
+    SqlState::UNDEFINED_FUNCTION,
     SqlState::UNDEFINED_TABLE,
     SqlState::INVALID_SCHEMA_NAME,
     SqlState::UNDEFINED_COLUMN,

@@ -10,6 +10,7 @@ mod error;
 mod finalize;
 mod inspect;
 mod migrate;
+mod outbox;
 mod pace;
 mod pool;
 mod renew;
@@ -17,6 +18,7 @@ mod settle;
 mod submit;
 
 pub use migrate::script;
+pub use outbox::publish;
 
 use async_trait::async_trait;
 use pool::Pool;
@@ -30,13 +32,14 @@ use tidegate_core::{
 /// A store in a PostgreSQL database, in its schema `tidegate`.
 pub struct Postgres {
     pool: Pool,
+    memo: outbox::Memo,
 }
 
 impl Postgres {
     /// Connects to `postgres://user:password@host:port/database`. Afterwards the server has answered
     /// once; the schema may still be missing.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        Pool::connect(url).await.map(|pool| Self { pool })
+        Pool::connect(url).await.map(|pool| Self { pool, memo: outbox::Memo::default() })
     }
 
     /// How many statements were sent so far.

@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -24,6 +24,11 @@ const MIGRATIONS: [Migration; 3] = [
         version: 3,
         name: "0003_loads",
         sql: include_str!("sql/migrations/0003_loads.sql"),
+    },
+    Migration {
+        version: 4,
+        name: "0004_outbox",
+        sql: include_str!("sql/migrations/0004_outbox.sql"),
     },
 ];
 

@@ -6,6 +6,7 @@
 mod claim;
 mod finalize;
 mod inspect;
+mod outbox;
 mod pace;
 mod renew;
 mod settle;
@@ -45,6 +46,7 @@ struct Content {
     batches: BTreeMap<BatchId, Row>,
     /// With their times, oldest first.
     paces: Vec<(Duration, PaceNote)>,
+    outbox: outbox::OutboxContent,
 }
 
 /// A batch and all that belongs to it.

@@ -1,0 +1,181 @@
+//! Reading for people, and what they decide.
+
+use super::{AsideRow, OutboxContent};
+use crate::{
+    Memory, Message, MessageId, StoreError, WorkerId,
+    outbox::{
+        AuditLine, DeadGroup, InspectOutbox, OnDead, Origin, OutboxStatus, Outstanding,
+        RelayStatus, Selection, Stuck, StuckQuery, StuckState, TopicStatus,
+    },
+};
+use async_trait::async_trait;
+use std::{collections::BTreeMap, time::Duration};
+
+#[async_trait]
+impl InspectOutbox for Memory {
+    async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
+        Ok(self.content().outbox.status(self.now()))
+    }
+
+    async fn outstanding(&self) -> Result<Outstanding, StoreError> {
+        Ok(self.content().outbox.outstanding())
+    }
+
+    async fn dead_groups(&self) -> Result<Vec<DeadGroup>, StoreError> {
+        Ok(self.content().outbox.dead_groups())
+    }
+
+    async fn stuck(&self, query: StuckQuery) -> Result<Vec<Stuck>, StoreError> {
+        Ok(self.content().outbox.stuck(&query, self.now()))
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        Ok(self.content().outbox.message(id, Origin::Lane { due_in: None }))
+    }
+
+    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let (mut content, now) = (self.content(), self.now());
+        let outbox = &mut content.outbox;
+        let dead = outbox.dead(&which);
+        for id in &dead {
+            let row = outbox.aside.get_mut(id).expect("it was found a moment ago");
+            row.become_due(now);
+            (row.attempts, row.then) = (0, OnDead::Skip);
+        }
+        outbox.note("retry", dead.len(), by, now);
+        Ok(dead.len() as u64)
+    }
+
+    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let (mut content, now) = (self.content(), self.now());
+        let outbox = &mut content.outbox;
+        let dead = outbox.dead(&which);
+        for id in &dead {
+            let row = outbox.aside.remove(id).expect("it was found a moment ago");
+            if let Some(key) = row.held_key() {
+                outbox.tend(&key, now);
+            }
+        }
+        outbox.note("drop", dead.len(), by, now);
+        Ok(dead.len() as u64)
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
+        Ok(self.content().outbox.audit.iter().rev().take(limit).cloned().collect())
+    }
+}
+
+impl Selection {
+    fn takes(&self, id: MessageId, row: &AsideRow) -> bool {
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
+            && self.topic.as_ref().is_none_or(|topic| *topic == row.topic)
+            && self.sink.as_ref().is_none_or(|sink| *sink == row.sink)
+            && self.reason.as_ref().is_none_or(|reason| row.reason.contains(reason.as_str()))
+    }
+}
+
+impl OutboxContent {
+    pub(super) fn outstanding(&self) -> Outstanding {
+        let unread = self.messages.keys().filter(|id| self.is_unread(**id)).count();
+        let aside = self.aside.values().filter(|row| row.state != StuckState::Dead).count();
+        Outstanding { messages: (unread + aside) as u64, limit: self.limit }
+    }
+
+    fn dead(&self, which: &Selection) -> Vec<MessageId> {
+        let dead = self.aside.iter().filter(|(_, row)| row.state == StuckState::Dead);
+        dead.filter(|(id, row)| which.takes(**id, row)).map(|(id, _)| *id).collect()
+    }
+
+    fn note(&mut self, what: &str, messages: usize, by: &AuditLine, now: Duration) {
+        let (at_ms, what) = (now.as_millis() as i64, what.to_owned());
+        self.audit.push(AuditLine { at_ms, what, messages: messages as u64, ..by.clone() });
+    }
+
+    /// Whether a message waits behind one that was parked.
+    fn is_parked(&self, id: MessageId, row: &AsideRow) -> bool {
+        row.state == StuckState::Behind
+            && self.aside.range(..id).any(|(_, before)| {
+                before.then == OnDead::Park
+                    && before.state == StuckState::Dead
+                    && before.held_key() == row.held_key()
+            })
+    }
+
+    fn status(&self, now: Duration) -> OutboxStatus {
+        let mut topics: BTreeMap<&str, TopicStatus> = BTreeMap::new();
+        for (id, row) in &self.aside {
+            let status = topics.entry(&row.topic).or_default();
+            let parked = self.is_parked(*id, row);
+            match row.state {
+                StuckState::Dead => status.dead += 1,
+                StuckState::Behind if parked => status.dead += 1,
+                StuckState::Behind | StuckState::Later => status.waiting += 1,
+                StuckState::Retry => status.retrying += 1,
+                StuckState::Unrouted => status.unrouted += 1,
+            }
+            if row.state != StuckState::Dead && !parked {
+                status.outstanding += 1;
+                let published = self.messages.get(id).map(|it| now.saturating_sub(it.published));
+                status.oldest = status.oldest.max(published);
+            }
+        }
+        for (_, stored) in self.messages.iter().filter(|(id, _)| self.is_unread(**id)) {
+            let status = topics.entry(&stored.topic).or_default();
+            status.outstanding += 1;
+            status.oldest = status.oldest.max(Some(now.saturating_sub(stored.published)));
+        }
+        let topic =
+            |(topic, status): (&str, TopicStatus)| TopicStatus { topic: topic.into(), ..status };
+        OutboxStatus {
+            topics: topics.into_iter().map(topic).collect(),
+            relays: self.relay_status(now),
+            holder: None,
+            limit: self.limit,
+        }
+    }
+
+    fn relay_status(&self, now: Duration) -> Vec<RelayStatus> {
+        let live = self.relays.iter().filter(|(_, expires)| **expires > now);
+        let lanes = |relay: &str| self.lanes.iter().filter(|row| row.relay == relay).count() as u64;
+        live.map(|(relay, _)| RelayStatus { relay: WorkerId(relay.clone()), lanes: lanes(relay) })
+            .collect()
+    }
+
+    fn dead_groups(&self) -> Vec<DeadGroup> {
+        let mut groups: BTreeMap<(&str, &str, &str), Vec<MessageId>> = BTreeMap::new();
+        for (id, row) in self.aside.iter().filter(|(_, row)| row.state == StuckState::Dead) {
+            groups.entry((&row.topic, &row.sink, &row.reason)).or_default().push(*id);
+        }
+        let group =
+            |((topic, sink, reason), ids): ((&str, &str, &str), Vec<MessageId>)| DeadGroup {
+                topic: topic.to_owned(),
+                sink: sink.to_owned(),
+                reason: reason.to_owned(),
+                messages: ids.len() as u64,
+                first: ids[0],
+                last: ids[ids.len() - 1],
+            };
+        let mut groups: Vec<DeadGroup> = groups.into_iter().map(group).collect();
+        groups.sort_by_key(|group| (std::cmp::Reverse(group.messages), group.first));
+        groups
+    }
+
+    fn stuck(&self, query: &StuckQuery, now: Duration) -> Vec<Stuck> {
+        let wanted = self.aside.range(MessageId(query.after.0 + 1)..).filter(|(id, row)| {
+            query.state.is_none_or(|state| state == row.state) && query.which.takes(**id, row)
+        });
+        let stuck = |(id, row): (&MessageId, &AsideRow)| Stuck {
+            id: *id,
+            topic: row.topic.clone(),
+            key: self.messages.get(id).and_then(|stored| stored.key.clone()),
+            sink: row.sink.clone(),
+            state: row.state,
+            attempts: row.attempts,
+            reason: row.reason.clone(),
+            then: row.then,
+            due_in: matches!(row.state, StuckState::Retry | StuckState::Later)
+                .then(|| row.due.saturating_sub(now)),
+        };
+        wanted.take(query.limit).map(stuck).collect()
+    }
+}

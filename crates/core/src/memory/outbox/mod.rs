@@ -1,0 +1,205 @@
+//! The outbox of the memory store.
+
+mod claim;
+mod inspect;
+mod publish;
+mod retain;
+mod settle;
+mod share;
+
+use super::{Content, Memory};
+use crate::{
+    Fence, Headers, MessageId, StoreError, WorkerId,
+    outbox::{
+        Aside, AuditLine, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag, Lane,
+        Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
+    },
+};
+use async_trait::async_trait;
+use std::{collections::BTreeMap, time::Duration};
+
+/// All that an outbox keeps.
+pub(super) struct OutboxContent {
+    last_id: i64,
+    messages: BTreeMap<MessageId, Stored>,
+    lanes: Vec<LaneRow>,
+    /// When each relay counts as gone.
+    relays: BTreeMap<String, Duration>,
+    aside: BTreeMap<MessageId, AsideRow>,
+    limit: Option<u64>,
+    audit: Vec<AuditLine>,
+}
+
+struct Stored {
+    lane: Lane,
+    topic: String,
+    key: Option<String>,
+    headers: Headers,
+    payload: Vec<u8>,
+    published: Duration,
+    not_before: Option<Duration>,
+}
+
+struct LaneRow {
+    cursor: i64,
+    lags: Vec<Lag>,
+    fence: Fence,
+    relay: String,
+    expires: Duration,
+}
+
+struct AsideRow {
+    lane: Lane,
+    topic: String,
+    key: Option<KeyHash>,
+    sink: String,
+    state: StuckState,
+    attempts: u32,
+    reason: String,
+    then: OnDead,
+    due: Duration,
+}
+
+impl Default for OutboxContent {
+    fn default() -> Self {
+        let lane = |_| LaneRow {
+            cursor: 0,
+            lags: Vec::new(),
+            fence: Fence::NOBODY,
+            relay: String::new(),
+            expires: Duration::ZERO,
+        };
+        Self {
+            last_id: 0,
+            messages: BTreeMap::new(),
+            lanes: (0..LANES).map(lane).collect(),
+            relays: BTreeMap::new(),
+            aside: BTreeMap::new(),
+            limit: None,
+            audit: Vec::new(),
+        }
+    }
+}
+
+impl AsideRow {
+    /// Whether what follows with its key must wait.
+    fn holds(&self) -> bool {
+        match self.state {
+            StuckState::Retry | StuckState::Behind => true,
+            StuckState::Dead => self.then != OnDead::Skip,
+            StuckState::Later | StuckState::Unrouted => false,
+        }
+    }
+
+    fn held_key(&self) -> Option<HeldKey> {
+        Some(HeldKey { lane: self.lane, sink: self.sink.clone(), key: self.key? })
+    }
+
+    fn become_due(&mut self, now: Duration) {
+        self.state = StuckState::Retry;
+        self.due = now;
+    }
+
+    fn set(&mut self, aside: Aside, now: Duration) {
+        let (state, attempts, reason, then, due) = match aside {
+            Aside::Retry { attempts, reason, delay } => {
+                (StuckState::Retry, attempts, reason, OnDead::Skip, now + delay)
+            }
+            Aside::Behind => (StuckState::Behind, 0, String::new(), OnDead::Skip, now),
+            Aside::Later { delay } => {
+                (StuckState::Later, 0, String::new(), OnDead::Skip, now + delay)
+            }
+            Aside::Unrouted => (StuckState::Unrouted, 0, String::new(), OnDead::Skip, now),
+            Aside::Dead { attempts, reason, then } => {
+                (StuckState::Dead, attempts, reason, then, now)
+            }
+        };
+        self.attempts = self.attempts.max(attempts);
+        (self.state, self.reason, self.then, self.due) = (state, reason, then, due);
+    }
+}
+
+impl OutboxContent {
+    /// Makes the first that waits of a key due, unless one before it holds the key. Returns whether
+    /// nothing that holds it is left.
+    fn tend(&mut self, key: &HeldKey, now: Duration) -> bool {
+        let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(key);
+        let head = self.aside.values_mut().find(|row| of_key(row));
+        match head {
+            Some(row) if row.state == StuckState::Behind => {
+                row.become_due(now);
+                false
+            }
+            Some(_) => false,
+            None => true,
+        }
+    }
+
+    fn lane(&self, lane: Lane) -> &LaneRow {
+        &self.lanes[usize::from(lane.0)]
+    }
+
+    fn message(&self, id: MessageId, origin: Origin) -> Option<Message> {
+        let stored = self.messages.get(&id)?;
+        Some(Message {
+            id,
+            name: format!("memory-{id}"),
+            lane: stored.lane,
+            topic: stored.topic.clone(),
+            key: stored.key.clone(),
+            headers: stored.headers.clone(),
+            payload: stored.payload.clone(),
+            published_ms: stored.published.as_millis() as i64,
+            origin,
+        })
+    }
+
+    /// Whether a message is still to be read from its lane.
+    fn is_unread(&self, id: MessageId) -> bool {
+        let Some(message) = self.messages.get(&id) else { return false };
+        let row = self.lane(message.lane);
+        let lag = row.lags.iter().find(|lag| lag.topics.contains(&message.topic));
+        id.0 > lag.map_or(row.cursor, |lag| lag.cursor) && !self.aside.contains_key(&id)
+    }
+}
+
+#[async_trait]
+impl Outbox for Memory {
+    async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
+        Ok(self.content().share_lanes(request, self.now()))
+    }
+
+    async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        Ok(self.content().outbox.claim(&request, self.now()))
+    }
+
+    async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        Ok(self.content().outbox.settle(settlement, self.now()))
+    }
+
+    async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
+        self.content().outbox.give_back(request, self.now());
+        Ok(())
+    }
+
+    async fn published(&self) {
+        std::future::pending().await
+    }
+}
+
+impl Content {
+    fn share_lanes(&mut self, request: Share, now: Duration) -> Shared {
+        let mut fences = self.last_fence;
+        let shared = self.outbox.share(request, now, || {
+            fences += 1;
+            Fence(fences)
+        });
+        self.last_fence = fences;
+        shared
+    }
+}
+
+/// For people and leases.
+fn name(relay: &WorkerId) -> String {
+    relay.0.clone()
+}

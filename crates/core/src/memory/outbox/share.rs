@@ -1,0 +1,98 @@
+//! Lanes for relays, evenly.
+
+use super::{OutboxContent, name};
+use crate::{
+    Fence,
+    outbox::{
+        Gained, GiveBack, HeldKey, LANES, Lane, LaneLease, MessageId, Route, Share, Shared,
+        StuckState,
+    },
+};
+use std::{collections::BTreeSet, time::Duration};
+
+impl OutboxContent {
+    pub(super) fn share(
+        &mut self,
+        request: Share,
+        now: Duration,
+        mut next_fence: impl FnMut() -> Fence,
+    ) -> Shared {
+        let until = now + request.lease;
+        self.relays.retain(|_, expires| *expires > now);
+        self.relays.insert(name(&request.relay), until);
+        let lost = self.renew(&request.held, until);
+        let share = usize::from(LANES).div_ceil(self.relays.len());
+        let held = request.held.len() - lost.len();
+        let free: Vec<Lane> = Lane::all().filter(|lane| self.lane(*lane).expires <= now).collect();
+        let mut gained = Vec::new();
+        for lane in free.into_iter().take(share.saturating_sub(held)) {
+            let row = &mut self.lanes[usize::from(lane.0)];
+            (row.fence, row.relay, row.expires) = (next_fence(), name(&request.relay), until);
+            gained.push(self.gain(lane, &request.routes, now));
+        }
+        Shared { gained, lost, surplus: held.saturating_sub(share), relays: self.relays.len() }
+    }
+
+    /// Returns what was lost.
+    fn renew(&mut self, held: &[LaneLease], until: Duration) -> Vec<Lane> {
+        let mut lost = Vec::new();
+        for lease in held {
+            let row = &mut self.lanes[usize::from(lease.lane.0)];
+            match row.fence == lease.fence {
+                true => row.expires = until,
+                false => lost.push(lease.lane),
+            }
+        }
+        lost
+    }
+
+    fn gain(&mut self, lane: Lane, routes: &[Route], now: Duration) -> Gained {
+        self.reroute(lane, routes, now);
+        let held = self.held_keys(lane);
+        held.iter().for_each(|key| {
+            self.tend(key, now);
+        });
+        let row = self.lane(lane);
+        let lowest = row.lags.iter().map(|lag| lag.cursor).chain([row.cursor]).min().unwrap_or(0);
+        let behind = self.aside.range(MessageId(lowest + 1)..);
+        Gained {
+            lease: LaneLease { lane, fence: row.fence },
+            cursor: row.cursor,
+            lags: row.lags.clone(),
+            aside: behind.filter(|(_, it)| it.lane == lane).map(|(id, _)| *id).collect(),
+            held,
+        }
+    }
+
+    /// What had no route and has one now waits in its key's line.
+    fn reroute(&mut self, lane: Lane, routes: &[Route], now: Duration) {
+        let unrouted =
+            |row: &&mut super::AsideRow| row.lane == lane && row.state == StuckState::Unrouted;
+        for row in self.aside.values_mut().filter(unrouted) {
+            let Some(route) = Route::find(routes, &row.topic) else { continue };
+            row.sink.clone_from(&route.sink);
+            row.become_due(now);
+            if row.key.is_some() {
+                row.state = StuckState::Behind;
+            }
+        }
+    }
+
+    fn held_keys(&self, lane: Lane) -> Vec<HeldKey> {
+        let of_lane = self.aside.values().filter(|row| row.lane == lane && row.holds());
+        let keys: BTreeSet<HeldKey> = of_lane.filter_map(|row| row.held_key()).collect();
+        keys.into_iter().collect()
+    }
+
+    pub(super) fn give_back(&mut self, request: GiveBack, now: Duration) {
+        for lease in request.lanes {
+            let row = &mut self.lanes[usize::from(lease.lane.0)];
+            if row.fence == lease.fence {
+                (row.expires, row.relay) = (now, String::new());
+            }
+        }
+        if request.ends {
+            self.relays.remove(&name(&request.relay));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One outbox entry.
+
+use super::{KeyHash, Lane};
+use crate::{
+    Headers, StoreError,
+    error::{Class, Kind},
+    limits::{MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES},
+};
+use serde::{Deserialize, Serialize};
+use std::{fmt, time::Duration};
+
+/// The place of a message in its outbox. Grows in the order in which messages were published.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct MessageId(pub i64);
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A message to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewMessage {
+    /// By which it is routed.
+    pub topic: String,
+    /// Messages with the same key are delivered in order. Without one there is no order.
+    pub key: Option<String>,
+    /// What is delivered.
+    pub payload: Vec<u8>,
+    /// Beside the payload.
+    pub headers: Headers,
+    /// It is not delivered before this has passed, from now by the store's clock.
+    pub delay: Option<Duration>,
+}
+
+impl NewMessage {
+    /// Refuses what no store would take.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let refuse = |message: String| {
+            Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", message))
+        };
+        let too_long = |what: &str, is: usize, most: usize| {
+            (is > most).then(|| format!("the {what} has {is} bytes; {most} is the most"))
+        };
+        if self.topic.is_empty() || self.topic.chars().any(|c| c.is_control() || c == '*') {
+            return refuse(
+                "a topic has at least one character, no `*` and no control characters".into(),
+            );
+        }
+        if self.key.as_ref().is_some_and(|key| key.contains('\0')) {
+            return refuse("a key must not contain NUL".into());
+        }
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let problem = too_long("topic", self.topic.len(), MAX_TOPIC_BYTES)
+            .or_else(|| too_long("key", self.key.as_ref().map_or(0, String::len), MAX_KEY_BYTES))
+            .or_else(|| too_long("payload", self.payload.len(), MAX_PAYLOAD_BYTES))
+            .or_else(|| too_long("set of headers", headers, MAX_HEADER_BYTES));
+        if let Some(problem) = problem {
+            return refuse(problem);
+        }
+        if self.headers.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            return refuse("a header must not contain NUL".into());
+        }
+        if self.headers.declares_json()
+            && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload)
+        {
+            let (line, column) = (error.line(), error.column());
+            return refuse(format!(
+                "the payload is no JSON: see line {line}, column {column}; declare another \
+                 content-type if it is not meant to be"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A message as a relay reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its place in the outbox.
+    pub id: MessageId,
+    /// What sinks and people know it by: no other outbox has the same.
+    pub name: String,
+    /// Its lane.
+    pub lane: Lane,
+    /// By which it is routed.
+    pub topic: String,
+    /// What must stay in order.
+    pub key: Option<String>,
+    /// Beside the payload.
+    pub headers: Headers,
+    /// What is delivered.
+    pub payload: Vec<u8>,
+    /// By the store's clock, in milliseconds since 1970.
+    pub published_ms: i64,
+    /// Where it was read from.
+    pub origin: Origin,
+}
+
+impl Message {
+    /// What its key is known by.
+    pub fn key_hash(&self) -> Option<KeyHash> {
+        self.key.as_deref().map(KeyHash::of)
+    }
+}
+
+/// Where a message was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The lane itself.
+    Lane {
+        /// When it is due, if not now.
+        due_in: Option<Duration>,
+    },
+    /// It was set aside for this sink before.
+    Aside {
+        /// How many attempts have failed.
+        attempts: u32,
+        /// For which sink.
+        sink: String,
+    },
+}

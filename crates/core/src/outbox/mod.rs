@@ -1,0 +1,28 @@
+//! The outbox: messages that applications write in their own transactions, and relays deliver.
+//!
+//! Messages are appended and never changed. A key hashes to one of [`LANES`] lanes; relays lease lanes
+//! and read each in order. All that is stored about progress is one cursor per lane; a message gets a
+//! second row only if it is not simply done.
+
+mod claim;
+mod inspect;
+mod lane;
+mod message;
+mod publish;
+mod retain;
+mod settle;
+mod source;
+mod topics;
+
+pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
+pub use inspect::{
+    AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
+    Stuck, StuckQuery, StuckState, TopicStatus,
+};
+pub use lane::{Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};
+pub use message::{Message, MessageId, NewMessage, Origin};
+pub use publish::Publish;
+pub use retain::{Retain, Sealed};
+pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement};
+pub use source::Outbox;
+pub use topics::{Choice, Pattern, Route, Topics};

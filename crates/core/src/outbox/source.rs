@@ -1,0 +1,33 @@
+//! Where messages come from: the seam between a relay and a store.
+
+use super::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared};
+use crate::StoreError;
+use async_trait::async_trait;
+
+/// Hands out lanes and takes back what became of their messages. The store's clock decides when a
+/// lease expires and when a message is due.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Says that a relay lives, renews its lanes and gives it free ones up to its even share.
+    /// Afterwards no other relay has one of its lanes. Of every key that waits in a lane that was
+    /// gained, the first message is due or holds the rest on purpose. On an error lanes may have
+    /// been leased that nobody knows of: they expire.
+    async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError>;
+
+    /// Reads messages. Changes nothing. Everything up to a reading's `read_to` is decided: no message
+    /// that commits later has a lower id.
+    async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError>;
+
+    /// Writes progress and what was set aside, in one transaction. Afterwards it is durable for all
+    /// lanes but those that were lost. Of every key that it touched, the first message that waits is
+    /// due, unless one before it holds the key. Sent again, it changes nothing. On an error the
+    /// outcome is unknown.
+    async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError>;
+
+    /// Gives lanes back before their time. Afterwards anybody can have them at once, and a relay that
+    /// ends is not counted any more. Lanes that were lost are passed over.
+    async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError>;
+
+    /// Returns when there may be new messages. Only a hint: it may come late, in vain or never.
+    async fn published(&self);
+}

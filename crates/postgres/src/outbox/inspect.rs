@@ -1,0 +1,195 @@
+//! Reading for people, and what they decide.
+
+use super::claim::message;
+use crate::{Postgres, decode::get, error::corrupt};
+use async_trait::async_trait;
+use std::time::Duration;
+use tidegate_core::{
+    InspectOutbox, Message, MessageId, StoreError, WorkerId,
+    limits::MAX_LISTED,
+    outbox::{
+        AuditLine, DeadGroup, Holder, OnDead, Origin, OutboxStatus, Outstanding, RelayStatus,
+        Selection, Stuck, StuckQuery, StuckState, TopicStatus,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "inspect outbox";
+
+#[async_trait]
+impl InspectOutbox for Postgres {
+    async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
+        let read = async |sql| self.pool.query(OPERATION, sql, &[]).await;
+        let topics = read(include_str!("../sql/outbox/status.sql")).await?;
+        let relays = read(include_str!("../sql/outbox/relays.sql")).await?;
+        let holder = read(include_str!("../sql/outbox/holder.sql")).await?;
+        Ok(OutboxStatus {
+            topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
+            relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
+            holder: holder.first().map(a_holder).transpose()?,
+            limit: self.outstanding().await?.limit,
+        })
+    }
+
+    async fn outstanding(&self) -> Result<Outstanding, StoreError> {
+        let sql = include_str!("../sql/outbox/outstanding.sql");
+        let rows = self.pool.query(OPERATION, sql, &[]).await?;
+        let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the outbox has no row"))?;
+        let limit: Option<i64> = get(OPERATION, row, "most_outstanding")?;
+        let messages = count(row, "messages")?;
+        Ok(Outstanding { messages, limit: limit.map(i64::unsigned_abs) })
+    }
+
+    async fn dead_groups(&self) -> Result<Vec<DeadGroup>, StoreError> {
+        let params = [(&(MAX_LISTED as i64) as _, Type::INT8)];
+        let sql = include_str!("../sql/outbox/dead_groups.sql");
+        self.pool.query(OPERATION, sql, &params).await?.iter().map(group).collect()
+    }
+
+    async fn stuck(&self, query: StuckQuery) -> Result<Vec<Stuck>, StoreError> {
+        let which = Columns::of(&query.which);
+        let params = [
+            (&query.state.map(StuckState::as_str) as _, Type::TEXT),
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&query.after.0 as _, Type::INT8),
+            (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
+        ];
+        let sql = include_str!("../sql/outbox/stuck.sql");
+        self.pool.query(OPERATION, sql, &params).await?.iter().map(stuck).collect()
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        let name = self.outbox_name().await?;
+        let sql = include_str!("../sql/outbox/message.sql");
+        let rows = self.pool.query(OPERATION, sql, &[(&id.0, Type::INT8)]).await?;
+        rows.first().map(|row| message(name, row, Origin::Lane { due_in: None })).transpose()
+    }
+
+    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let sql = include_str!("../sql/outbox/retry_dead.sql");
+        self.steer("retry dead messages", sql, &which, by).await
+    }
+
+    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let sql = include_str!("../sql/outbox/drop_dead.sql");
+        self.steer("drop dead messages", sql, &which, by).await
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
+        let params = [(&(limit.min(MAX_LISTED) as i64) as _, Type::INT8)];
+        let sql = include_str!("../sql/outbox/audit.sql");
+        self.pool.query(OPERATION, sql, &params).await?.iter().map(audit_line).collect()
+    }
+}
+
+impl Postgres {
+    async fn steer(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        which: &Selection,
+        by: &AuditLine,
+    ) -> Result<u64, StoreError> {
+        let which = Columns::of(which);
+        let params = [
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&by.who as _, Type::TEXT),
+            (&by.why as _, Type::TEXT),
+        ];
+        let rows = self.pool.query(operation, sql, &params).await?;
+        rows.first().map_or(Ok(0), |row| count(row, "messages"))
+    }
+}
+
+struct Columns<'a> {
+    ids: Option<Vec<i64>>,
+    topic: Option<&'a str>,
+    sink: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(which: &'a Selection) -> Self {
+        Self {
+            ids: which.ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect()),
+            topic: which.topic.as_deref(),
+            sink: which.sink.as_deref(),
+            reason: which.reason.as_deref(),
+        }
+    }
+}
+
+fn count(row: &Row, column: &str) -> Result<u64, StoreError> {
+    get::<i64>(OPERATION, row, column).map(i64::unsigned_abs)
+}
+
+fn seconds(row: &Row, column: &str) -> Result<Option<Duration>, StoreError> {
+    let seconds: Option<f64> = get(OPERATION, row, column)?;
+    Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok()))
+}
+
+fn topic(row: &Row) -> Result<TopicStatus, StoreError> {
+    Ok(TopicStatus {
+        topic: get(OPERATION, row, "topic")?,
+        outstanding: count(row, "outstanding")?,
+        retrying: count(row, "retrying")?,
+        waiting: count(row, "waiting")?,
+        unrouted: count(row, "unrouted")?,
+        dead: count(row, "dead")?,
+        oldest: seconds(row, "oldest_seconds")?,
+    })
+}
+
+fn relay(row: &Row) -> Result<RelayStatus, StoreError> {
+    let relay = WorkerId(get(OPERATION, row, "relay")?);
+    Ok(RelayStatus { relay, lanes: count(row, "lanes")? })
+}
+
+fn a_holder(row: &Row) -> Result<Holder, StoreError> {
+    let age = seconds(row, "seconds")?.unwrap_or_default();
+    Ok(Holder { name: get(OPERATION, row, "name")?, age })
+}
+
+fn group(row: &Row) -> Result<DeadGroup, StoreError> {
+    Ok(DeadGroup {
+        topic: get(OPERATION, row, "topic")?,
+        sink: get(OPERATION, row, "sink")?,
+        reason: get(OPERATION, row, "reason")?,
+        messages: count(row, "messages")?,
+        first: MessageId(get(OPERATION, row, "first")?),
+        last: MessageId(get(OPERATION, row, "last")?),
+    })
+}
+
+fn stuck(row: &Row) -> Result<Stuck, StoreError> {
+    let state: &str = get(OPERATION, row, "state")?;
+    let unknown = || corrupt(OPERATION, format!("`{state}` is no state of a message"));
+    let on_dead: &str = get(OPERATION, row, "on_dead")?;
+    Ok(Stuck {
+        id: MessageId(get(OPERATION, row, "id")?),
+        topic: get(OPERATION, row, "topic")?,
+        key: get(OPERATION, row, "key")?,
+        sink: get(OPERATION, row, "sink")?,
+        state: StuckState::parse(state).ok_or_else(unknown)?,
+        attempts: get::<i32>(OPERATION, row, "attempts")?.unsigned_abs(),
+        reason: get(OPERATION, row, "reason")?,
+        then: OnDead::parse(on_dead).unwrap_or_default(),
+        due_in: seconds(row, "due_seconds")?,
+    })
+}
+
+fn audit_line(row: &Row) -> Result<AuditLine, StoreError> {
+    Ok(AuditLine {
+        at_ms: get(OPERATION, row, "at_ms")?,
+        who: get(OPERATION, row, "who")?,
+        what: get(OPERATION, row, "what")?,
+        messages: count(row, "messages")?,
+        why: get(OPERATION, row, "why")?,
+    })
+}

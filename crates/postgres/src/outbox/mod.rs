@@ -1,0 +1,72 @@
+//! The outbox: a file per step of a relay's loop.
+
+mod claim;
+mod horizon;
+mod inspect;
+mod publish;
+mod retain;
+mod settle;
+mod share;
+
+pub use publish::publish;
+
+use crate::{Postgres, decode::get};
+use async_trait::async_trait;
+use claim::Reading;
+use std::sync::{Mutex, MutexGuard};
+use tidegate_core::{
+    Outbox, StoreError,
+    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
+};
+use tokio::sync::OnceCell;
+
+/// What a process remembers about an outbox. All of it can be found again.
+#[derive(Default)]
+pub(crate) struct Memo {
+    name: OnceCell<String>,
+    reading: Mutex<Reading>,
+}
+
+impl Memo {
+    fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().expect("nothing panics while it holds the lock")
+    }
+}
+
+impl Postgres {
+    /// What makes ids of messages unique among outboxes.
+    async fn outbox_name(&self) -> Result<&str, StoreError> {
+        const OPERATION: &str = "read outbox";
+        let read = async || {
+            let sql = include_str!("../sql/outbox/name.sql");
+            let rows = self.pool.query(OPERATION, sql, &[]).await?;
+            let row =
+                rows.first().ok_or_else(|| crate::error::corrupt(OPERATION, "it has no row"))?;
+            get(OPERATION, row, "name")
+        };
+        self.memo.name.get_or_try_init(read).await.map(String::as_str)
+    }
+}
+
+#[async_trait]
+impl Outbox for Postgres {
+    async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
+        share::share(&self.pool, &request).await
+    }
+
+    async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        self.claim(&request).await
+    }
+
+    async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        settle::settle(&self.pool, &settlement).await
+    }
+
+    async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
+        share::give_back(&self.pool, &request).await
+    }
+
+    async fn published(&self) {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,167 @@
+//! Writes progress and what was set aside, in one statement.
+
+use crate::{
+    decode::{get, millis},
+    error::corrupt,
+    pool::Pool,
+};
+use std::time::Duration;
+use tidegate_core::{
+    StoreError,
+    outbox::{
+        Aside, HeldKey, KeyHash, Lane, OnDead, SetAside, Settled, Settlement, StuckState, Topics,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "settle messages";
+
+pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
+    let lanes = Lanes::of(settlement);
+    let lags = Lags::of(settlement)?;
+    let aside = AsideColumns::of(&settlement.aside);
+    let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
+    let done_id: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
+    let rows = pool
+        .query(
+            OPERATION,
+            include_str!("../sql/outbox/settle.sql"),
+            &[
+                (&millis(settlement.lease), Type::INT8),
+                (&lanes.lane, Type::INT2_ARRAY),
+                (&lanes.fence, Type::INT8_ARRAY),
+                (&lanes.cursor, Type::INT8_ARRAY),
+                (&lags.lane, Type::INT2_ARRAY),
+                (&lags.sink, Type::TEXT_ARRAY),
+                (&lags.topics, Type::TEXT_ARRAY),
+                (&lags.regex, Type::TEXT_ARRAY),
+                (&lags.cursor, Type::INT8_ARRAY),
+                (&aside.lane, Type::INT2_ARRAY),
+                (&aside.id, Type::INT8_ARRAY),
+                (&aside.topic, Type::TEXT_ARRAY),
+                (&aside.key, Type::INT8_ARRAY),
+                (&aside.sink, Type::TEXT_ARRAY),
+                (&aside.state, Type::TEXT_ARRAY),
+                (&aside.attempts, Type::INT4_ARRAY),
+                (&aside.reason, Type::TEXT_ARRAY),
+                (&aside.then, Type::TEXT_ARRAY),
+                (&aside.delay_ms, Type::INT8_ARRAY),
+                (&done_lane, Type::INT2_ARRAY),
+                (&done_id, Type::INT8_ARRAY),
+            ],
+        )
+        .await?;
+    let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the settlement came back empty"))?;
+    settled(settlement, row)
+}
+
+fn settled(settlement: &Settlement, row: &Row) -> Result<Settled, StoreError> {
+    let held: Vec<i16> = get(OPERATION, row, "held")?;
+    let lanes: Vec<i16> = get(OPERATION, row, "freed_lanes")?;
+    let sinks: Vec<String> = get(OPERATION, row, "freed_sinks")?;
+    let keys: Vec<i64> = get(OPERATION, row, "freed_keys")?;
+    let asked = settlement.lanes.iter().map(|progress| progress.lane);
+    let freed = lanes.into_iter().zip(sinks).zip(keys).map(|((lane, sink), key)| HeldKey {
+        lane: Lane(lane.unsigned_abs()),
+        sink,
+        key: KeyHash(key),
+    });
+    Ok(Settled {
+        late: asked.filter(|lane| !held.contains(&(lane.0 as i16))).collect(),
+        freed: freed.collect(),
+    })
+}
+
+#[derive(Default)]
+struct Lanes {
+    lane: Vec<i16>,
+    fence: Vec<i64>,
+    cursor: Vec<i64>,
+}
+
+impl Lanes {
+    fn of(settlement: &Settlement) -> Self {
+        let mut columns = Self::default();
+        for progress in &settlement.lanes {
+            columns.lane.push(progress.lane.0 as i16);
+            columns.fence.push(progress.fence.0);
+            columns.cursor.push(progress.cursor);
+        }
+        columns
+    }
+}
+
+#[derive(Default)]
+struct Lags<'a> {
+    lane: Vec<i16>,
+    sink: Vec<&'a str>,
+    topics: Vec<String>,
+    regex: Vec<String>,
+    cursor: Vec<i64>,
+}
+
+impl<'a> Lags<'a> {
+    fn of(settlement: &'a Settlement) -> Result<Self, StoreError> {
+        let mut columns = Self::default();
+        for (progress, lag) in
+            settlement.lanes.iter().flat_map(|it| it.lags.iter().map(move |lag| (it, lag)))
+        {
+            let topics = serde_json::to_string(&lag.topics).map_err(|error| {
+                corrupt(OPERATION, format!("topics cannot be written: {error}"))
+            })?;
+            columns.lane.push(progress.lane.0 as i16);
+            columns.sink.push(&lag.sink);
+            columns.topics.push(topics);
+            columns.regex.push(Topics::regex([&lag.topics]).unwrap_or_else(|| "^$".to_owned()));
+            columns.cursor.push(lag.cursor);
+        }
+        Ok(columns)
+    }
+}
+
+#[derive(Default)]
+struct AsideColumns<'a> {
+    lane: Vec<i16>,
+    id: Vec<i64>,
+    topic: Vec<&'a str>,
+    key: Vec<Option<i64>>,
+    sink: Vec<&'a str>,
+    state: Vec<&'static str>,
+    attempts: Vec<i32>,
+    reason: Vec<&'a str>,
+    then: Vec<&'static str>,
+    delay_ms: Vec<i64>,
+}
+
+impl<'a> AsideColumns<'a> {
+    fn of(aside: &'a [SetAside]) -> Self {
+        let mut columns = Self::default();
+        aside.iter().for_each(|set| columns.add(set));
+        columns
+    }
+
+    fn add(&mut self, set: &'a SetAside) {
+        const NOW: Duration = Duration::ZERO;
+        let (state, attempts, reason, then, delay) = match &set.aside {
+            Aside::Retry { attempts, reason, delay } => {
+                (StuckState::Retry, *attempts, reason.as_str(), OnDead::Skip, *delay)
+            }
+            Aside::Behind => (StuckState::Behind, 0, "", OnDead::Skip, NOW),
+            Aside::Later { delay } => (StuckState::Later, 0, "", OnDead::Skip, *delay),
+            Aside::Unrouted => (StuckState::Unrouted, 0, "", OnDead::Skip, NOW),
+            Aside::Dead { attempts, reason, then } => {
+                (StuckState::Dead, *attempts, reason.as_str(), *then, NOW)
+            }
+        };
+        self.lane.push(set.lane.0 as i16);
+        self.id.push(set.id.0);
+        self.topic.push(&set.topic);
+        self.key.push(set.key.map(|key| key.0));
+        self.sink.push(&set.sink);
+        self.state.push(state.as_str());
+        self.attempts.push(attempts as i32);
+        self.reason.push(reason);
+        self.then.push(then.as_str());
+        self.delay_ms.push(millis(delay));
+    }
+}

@@ -1,0 +1,135 @@
+//! Lanes for relays, evenly.
+
+use crate::{
+    decode::{get, millis},
+    error::corrupt,
+    pool::Pool,
+};
+use std::collections::BTreeMap;
+use tidegate_core::{
+    Fence, StoreError,
+    outbox::{
+        Choice, Gained, GiveBack, HeldKey, KeyHash, Lag, Lane, LaneLease, MessageId, Share, Shared,
+        Topics,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "share lanes";
+
+pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreError> {
+    let (lanes, fences) = columns(&request.held);
+    let sql = include_str!("../sql/outbox/share.sql");
+    let params = [
+        (&request.relay.0 as _, Type::TEXT),
+        (&millis(request.lease) as _, Type::INT8),
+        (&lanes as _, Type::INT2_ARRAY),
+        (&fences as _, Type::INT8_ARRAY),
+    ];
+    let rows = pool.query(OPERATION, sql, &params).await?;
+    let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+    let (relays, share): (i64, i64) =
+        (get(OPERATION, first, "live")?, get(OPERATION, first, "lanes")?);
+    let mut gained = BTreeMap::new();
+    let (mut kept, mut disturbed): (Vec<Lane>, Vec<Lane>) = Default::default();
+    for row in &rows {
+        let Some(lane) = get::<Option<i16>>(OPERATION, row, "lane")? else { continue };
+        let lane = Lane(lane.unsigned_abs());
+        match get(OPERATION, row, "gained")? {
+            true => drop(gained.insert(lane, new_lane(lane, row)?)),
+            false => kept.push(lane),
+        }
+        if get(OPERATION, row, "disturbed")? {
+            disturbed.push(lane);
+        }
+    }
+    let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
+    let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share as usize));
+    if !disturbed.is_empty() {
+        tend(pool, &disturbed).await?;
+    }
+    if !gained.is_empty() {
+        take_over(pool, request, &mut gained).await?;
+    }
+    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
+}
+
+fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
+    Ok(Gained {
+        lease: LaneLease { lane, fence: Fence(get(OPERATION, row, "fence")?) },
+        cursor: get(OPERATION, row, "cursor")?,
+        lags: Vec::new(),
+        held: Vec::new(),
+        aside: Vec::new(),
+    })
+}
+
+/// Brings what was set aside in new lanes in order, and reads what must be known about it.
+async fn take_over(
+    pool: &Pool,
+    request: &Share,
+    gained: &mut BTreeMap<Lane, Gained>,
+) -> Result<(), StoreError> {
+    let lanes: Vec<i16> = gained.keys().map(|lane| lane.0 as i16).collect();
+    let routes = &request.routes;
+    let regex = |route: &tidegate_core::outbox::Route| {
+        let choice = Choice { takes: route.topics.clone(), unless: Vec::new() };
+        Topics::regex([&Topics(vec![choice])])
+    };
+    let regexes: Vec<Option<String>> = routes.iter().map(regex).collect();
+    let sinks: Vec<&str> = routes.iter().map(|route| route.sink.as_str()).collect();
+    let params = [
+        (&lanes as _, Type::INT2_ARRAY),
+        (&regexes as _, Type::TEXT_ARRAY),
+        (&sinks as _, Type::TEXT_ARRAY),
+    ];
+    pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
+    tend(pool, &gained.keys().copied().collect::<Vec<_>>()).await?;
+    let params = [(&lanes as _, Type::INT2_ARRAY)];
+    let rows = pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await?;
+    rows.iter().try_for_each(|row| learn(row, gained))
+}
+
+/// Of every key that waits in these lanes, the first becomes due unless something holds it.
+async fn tend(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
+    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
+    let params = [(&lanes as _, Type::INT2_ARRAY)];
+    pool.query(OPERATION, include_str!("../sql/outbox/tend.sql"), &params).await?;
+    Ok(())
+}
+
+fn learn(row: &Row, gained: &mut BTreeMap<Lane, Gained>) -> Result<(), StoreError> {
+    let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
+    let number: i64 = get(OPERATION, row, "number")?;
+    let Some(gained) = gained.get_mut(&lane) else { return Ok(()) };
+    match get(OPERATION, row, "kind")? {
+        "lag" => {
+            let topics: &str = get(OPERATION, row, "topics")?;
+            let damaged = |_| corrupt(OPERATION, "the topics of a sink that lags are damaged");
+            let topics = serde_json::from_str(topics).map_err(damaged)?;
+            gained.lags.push(Lag { sink: get(OPERATION, row, "sink")?, topics, cursor: number });
+        }
+        "held" => {
+            let sink = get(OPERATION, row, "sink")?;
+            gained.held.push(HeldKey { lane, sink, key: KeyHash(number) });
+        }
+        _ => gained.aside.push(MessageId(number)),
+    }
+    Ok(())
+}
+
+pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), StoreError> {
+    let (lanes, fences) = columns(&request.lanes);
+    let params = [
+        (&request.relay.0 as _, Type::TEXT),
+        (&request.ends as _, Type::BOOL),
+        (&lanes as _, Type::INT2_ARRAY),
+        (&fences as _, Type::INT8_ARRAY),
+    ];
+    pool.query("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
+    Ok(())
+}
+
+fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {
+    leases.iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
+}

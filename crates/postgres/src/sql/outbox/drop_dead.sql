@@ -1,0 +1,35 @@
+-- Removes dead messages for good, and leaves an audit line. What waits behind one goes on when its
+-- relay looks at the lane again.
+--
+-- Index: aside_dead.
+--
+-- $1 ids, $2 topic, $3 sink, $4 part of the reason, each or null; $5 who, $6 why
+with chosen as materialized (
+    select a.lane, a.id
+    from tidegate.aside a
+    where a.state = 'dead' and ($1 is null or a.id = any ($1))
+        and ($2 is null or a.topic = $2) and ($3 is null or a.sink = $3)
+        and ($4 is null or position($4 in a.reason) > 0)
+    order by a.lane, a.id
+    for update
+),
+dropped as (
+    delete from tidegate.aside a
+    using chosen c
+    where a.lane = c.lane and a.id = c.id
+),
+lanes as materialized (
+    select l.lane
+    from tidegate.lane l
+    where l.lane in (select lane from chosen)
+    order by l.lane
+    for update
+),
+disturbed as (
+    update tidegate.lane l set disturbed = true from lanes d where l.lane = d.lane
+),
+noted as (
+    insert into tidegate.audit (who, what, messages, why)
+    select $5, 'drop', count(*), $6 from chosen
+)
+select count(*) as messages from chosen

@@ -1,0 +1,15 @@
+-- One message, whatever became of it.
+--
+-- Indexes: message_lane, lane by lane; aside_dead does not help, its primary key does, lane by lane.
+--
+-- $1 id
+select m.id, m.lane, m.topic, m.key, m.payload, m.headers::text as headers,
+    (extract(epoch from m.published_at) * 1000)::bigint as published_ms
+from tidegate.message m
+where m.lane between 0 and 63 and m.id = $1
+union all
+select a.id, a.lane, a.topic, a.key, a.payload, a.headers::text,
+    (extract(epoch from a.published_at) * 1000)::bigint
+from tidegate.aside a
+where a.lane between 0 and 63 and a.id = $1 and a.payload is not null
+limit 1

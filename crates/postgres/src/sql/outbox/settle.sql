@@ -1,0 +1,118 @@
+-- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds. Returns the
+-- lanes that it moved, and the keys for which nothing that holds them is left.
+--
+-- Of every key that it touches, the first that waits becomes due, unless one before it holds the key.
+-- All parts of a statement see the table as it was before: the first of a key is the lower one of what
+-- stays and what comes in.
+--
+-- Indexes: the primary keys; aside_key.
+--
+-- $1 lease in ms; lanes: $2 lane, $3 fence, $4 cursor; lags: $5 lane, $6 sink, $7 topics, $8 regex,
+-- $9 cursor; set aside: $10 lane, $11 id, $12 topic, $13 key, $14 sink, $15 state, $16 attempts,
+-- $17 reason, $18 what its death means, $19 delay in ms; done: $20 lane, $21 id
+with asked as (
+    select * from unnest($2, $3, $4) as a (lane, fence, cursor)
+),
+held as materialized (
+    select l.lane, a.cursor
+    from tidegate.lane l
+    join asked a on a.lane = l.lane and a.fence = l.fence
+    order by l.lane
+    for update of l
+),
+moved as (
+    update tidegate.lane l
+    set cursor = greatest(l.cursor, h.cursor), expires_at = now() + $1 * interval '1 ms'
+    from held h
+    where l.lane = h.lane
+),
+lagging as materialized (
+    select g.lane, g.sink, g.topics, g.regex, g.cursor
+    from unnest($5, $6, $7, $8, $9) as g (lane, sink, topics, regex, cursor)
+    join held h on h.lane = g.lane
+),
+caught_up as (
+    delete from tidegate.lag g
+    using held h
+    where g.lane = h.lane
+        and not exists (select from lagging n where n.lane = g.lane and n.sink = g.sink)
+),
+fell_behind as (
+    insert into tidegate.lag as g (lane, sink, topics, regex, cursor)
+    select n.lane, n.sink, n.topics::jsonb, n.regex, n.cursor
+    from lagging n
+    order by n.lane, n.sink
+    on conflict (lane, sink) do update
+    set topics = excluded.topics, regex = excluded.regex, cursor = excluded.cursor
+),
+gone as (
+    delete from tidegate.aside a
+    using unnest($20, $21) as d (lane, id)
+    join held h on h.lane = d.lane
+    where a.lane = d.lane and a.id = d.id
+    returning a.lane, a.sink, a.key_hash
+),
+incoming as materialized (
+    select i.*, (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
+    from unnest($10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+        as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
+    join held h on h.lane = i.lane
+),
+touched as materialized (
+    select lane, sink, key_hash from gone where key_hash is not null
+    union
+    select lane, sink, key_hash from incoming where key_hash is not null
+),
+first as materialized (
+    select t.lane, t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
+    from touched t
+    left join lateral (
+        select a.id, a.state
+        from tidegate.aside a
+        where a.lane = t.lane and a.sink = t.sink and a.key_hash = t.key_hash
+            and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
+            and a.id <> all ($21) and a.id <> all ($11)
+        order by a.id
+        limit 1
+    ) s on true
+    left join (
+        select i.lane, i.sink, i.key_hash, min(i.id) as id
+        from incoming i
+        where i.holds
+        group by i.lane, i.sink, i.key_hash
+    ) i on i.lane = t.lane and i.sink = t.sink and i.key_hash = t.key_hash
+),
+promoted as (
+    update tidegate.aside a
+    set state = 'retry', due_at = now()
+    from first f
+    where a.lane = f.lane and a.id = f.standing and f.standing_state = 'behind'
+        and f.standing < coalesce(f.incoming, f.standing + 1)
+),
+placed as (
+    insert into tidegate.aside as a
+        (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
+    select i.lane, i.id, i.topic, i.key_hash, i.sink,
+        case when i.state = 'behind' and (
+                i.key_hash is null
+                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1)
+            ) then 'retry'
+            else i.state
+        end,
+        i.attempts, i.reason, i.on_dead, now() + i.delay_ms * interval '1 ms'
+    from incoming i
+    left join first f on f.lane = i.lane and f.sink = i.sink and f.key_hash = i.key_hash
+    order by i.lane, i.id
+    on conflict (lane, id) do update
+    set sink = excluded.sink, state = excluded.state, reason = excluded.reason,
+        on_dead = excluded.on_dead, due_at = excluded.due_at,
+        attempts = greatest(a.attempts, excluded.attempts)
+),
+freed as materialized (
+    select lane, sink, key_hash from first where standing is null and incoming is null
+)
+select array(select lane from held) as held,
+    array(select lane from freed order by lane, sink, key_hash) as freed_lanes,
+    array(select sink from freed order by lane, sink, key_hash) as freed_sinks,
+    array(select key_hash from freed order by lane, sink, key_hash) as freed_keys
+from (select) as one

@@ -1,0 +1,53 @@
+-- How the messages on each topic stand.
+--
+-- Indexes: message_lane from each cursor on; aside is read as a whole.
+with unread as (
+    select m.id, m.lane, m.topic, m.published_at
+    from tidegate.lane l
+    cross join lateral (
+        select m.id, m.lane, m.topic, m.published_at
+        from tidegate.message m
+        where m.lane = l.lane and m.id > l.cursor
+    ) m
+    where not exists (select from tidegate.lag g where g.lane = m.lane and m.topic ~ g.regex)
+    union all
+    select m.id, m.lane, m.topic, m.published_at
+    from tidegate.lag g
+    cross join lateral (
+        select m.id, m.lane, m.topic, m.published_at
+        from tidegate.message m
+        where m.lane = g.lane and m.id > g.cursor and m.topic ~ g.regex
+    ) m
+),
+stuck as (
+    select a.topic, a.state,
+        coalesce(a.published_at, (
+            select m.published_at from tidegate.message m where m.lane = a.lane and m.id = a.id
+        )) as published_at,
+        a.state = 'dead' or a.state = 'behind' and exists (
+            select
+            from tidegate.aside p
+            where p.lane = a.lane and p.sink = a.sink and p.key_hash = a.key_hash and p.id < a.id
+                and p.state = 'dead' and p.on_dead = 'park'
+        ) as dead
+    from tidegate.aside a
+),
+counted as (
+    select u.topic, 'unread' as state, false as dead, u.published_at
+    from unread u
+    where not exists (select from tidegate.aside a where a.lane = u.lane and a.id = u.id)
+    union all
+    select s.topic, s.state, s.dead, s.published_at
+    from stuck s
+)
+select c.topic,
+    count(*) filter (where not c.dead) as outstanding,
+    count(*) filter (where c.state = 'retry') as retrying,
+    count(*) filter (where c.state in ('behind', 'later') and not c.dead) as waiting,
+    count(*) filter (where c.state = 'unrouted') as unrouted,
+    count(*) filter (where c.dead) as dead,
+    greatest(extract(epoch from now() - min(c.published_at) filter (where not c.dead)), 0)
+        ::double precision as oldest_seconds
+from counted c
+group by c.topic
+order by c.topic collate "C"
