@@ -1,10 +1,11 @@
 //! One group, until each of its items has a verdict.
 
-use super::{Readable, Route};
-use crate::act::{Desk, HandsError};
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use super::{Channel, Manner};
+use crate::act::HandsError;
+use std::{collections::HashSet, sync::atomic::Ordering::Relaxed, time::Duration};
 use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
-use tidegate_pacer::{self as pacer, Clock, Permit};
+use tidegate_pacer::{self as pacer, Clock, Permit, TooLong};
+use tokio::sync::MutexGuard;
 
 const NO_ANSWER: &str = "no answer in time";
 /// A sink that was not there so often for some items may be there for half of them: perhaps it ends
@@ -13,52 +14,73 @@ const ABSENCES: u32 = 3;
 /// For the last item of all, so often.
 const ALONE: u32 = 10;
 
-/// Sends items until each has a verdict, in their order. After a stop or a problem nothing more is
-/// sent, and those up to the last that has a verdict have one.
-pub(super) async fn send(
-    route: &Route,
-    desk: &Desk,
-    items: &[Readable],
-) -> (Vec<Verdict>, Result<(), HandsError>) {
-    let mut verdicts: Vec<Option<Verdict>> = items.iter().map(unreadable).collect();
-    let ended = send_all(route, desk, items, &mut verdicts).await;
-    let last = verdicts.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    verdicts.truncate(last);
-    // What was delivered behind those that were not must be settled, and nobody is at fault.
-    let later = Verdict::Throttled { retry_after: Some(Duration::ZERO) };
-    (verdicts.into_iter().map(|verdict| verdict.unwrap_or(later.clone())).collect(), ended)
+/// What else is known while a group is sent.
+pub(crate) trait Scene: Send + Sync {
+    /// Returns when nothing more may be sent.
+    fn closed(&self) -> impl Future<Output = ()> + Send;
+
+    /// Whether nobody else is left to be answered.
+    fn is_alone(&self) -> bool;
+}
+
+/// Sends items until each has a verdict. After a stop or a problem nothing more is sent, and some have
+/// none. Items with the same key are sent in their order, and none after one that was not done.
+pub(crate) async fn send(
+    channel: &Channel,
+    scene: &impl Scene,
+    items: &[Item<'_>],
+) -> (Vec<Option<Verdict>>, Result<(), HandsError>) {
+    let mut verdicts: Vec<Option<Verdict>> = vec![None; items.len()];
+    let ended = send_all(channel, scene, items, &mut verdicts).await;
+    (verdicts, ended)
 }
 
 async fn send_all(
-    route: &Route,
-    desk: &Desk,
-    items: &[Readable],
+    channel: &Channel,
+    scene: &impl Scene,
+    items: &[Item<'_>],
     verdicts: &mut [Option<Verdict>],
 ) -> Result<(), HandsError> {
-    let mut pending: Vec<Part> = parts(verdicts);
-    while let Some(part) = pending.pop() {
-        let group: Vec<Item<'_>> = part.items.iter().filter_map(|&at| item(&items[at])).collect();
-        let permit = tokio::select! {
+    let mut pending = vec![Part::new((0..items.len()).collect())];
+    while let Some(mut part) = pending.pop() {
+        hold_back(&mut part, items, verdicts);
+        if part.items.is_empty() {
+            continue;
+        }
+        let group: Vec<Item<'_>> = part.items.iter().map(|&at| items[at]).collect();
+        let (permit, turn) = tokio::select! {
             biased;
-            () = desk.closed() => break,
-            permit = wait(route) => permit?,
+            () = scene.closed() => break,
+            permit = wait(channel) => permit?,
         };
-        let (outcome, there) = attempt(route, permit, &group).await?;
+        let (outcome, there) = attempt(channel, permit, &group).await?;
+        drop(turn);
         // What the sink is not there for comes after the rest: it may be there for that.
-        let last = matches!(outcome, Outcome::Unavailable(_) | Outcome::TimedOut);
+        let absent = matches!(outcome, Outcome::Unavailable(_) | Outcome::TimedOut);
+        let last = absent && channel.manner == Manner::Load;
         let at = if last { 0 } else { pending.len() };
-        let scene = Scene { there, alone: pending.is_empty() && desk.load().0 <= 1 };
-        pending.splice(at..at, judge(route, part, outcome, scene, verdicts)?);
+        let alone = pending.is_empty() && scene.is_alone();
+        pending.splice(at..at, judge(channel, part, outcome, there, alone, verdicts)?);
     }
     Ok(())
 }
 
-/// What else is known when an answer comes.
-struct Scene {
-    /// Whether the sink answers at all.
-    there: bool,
-    /// Whether nobody else is left to be answered.
-    alone: bool,
+/// Takes out what follows an item with the same key that was not done.
+fn hold_back(part: &mut Part, items: &[Item<'_>], verdicts: &mut [Option<Verdict>]) {
+    let not_done =
+        |verdict: &Option<Verdict>| verdict.as_ref().is_some_and(|v| *v != Verdict::Done);
+    let answered = items.iter().zip(verdicts.iter());
+    let held: HashSet<&str> = answered
+        .filter(|(_, verdict)| not_done(verdict))
+        .filter_map(|(item, _)| item.key)
+        .collect();
+    part.items.retain(|&at| {
+        let is_held = items[at].key.is_some_and(|key| held.contains(key));
+        if is_held {
+            verdicts[at] = Some(Verdict::Behind);
+        }
+        !is_held
+    });
 }
 
 /// Items that are sent together.
@@ -77,51 +99,47 @@ impl Part {
     }
 }
 
-fn unreadable(item: &Readable) -> Option<Verdict> {
-    item.payload.as_ref().err().map(|reason| Verdict::Dead(reason.clone()))
-}
-
-fn item(readable: &Readable) -> Option<Item<'_>> {
-    let payload = readable.payload.as_ref().ok()?;
-    Some(Item::record(&readable.id, payload))
-}
-
-fn parts(verdicts: &[Option<Verdict>]) -> Vec<Part> {
-    let open = verdicts.iter().enumerate().filter(|(_, verdict)| verdict.is_none());
-    let items: Vec<usize> = open.map(|(at, _)| at).collect();
-    if items.is_empty() { Vec::new() } else { vec![Part::new(items)] }
-}
-
 /// Waits for the sink to be there, and at the gate: one after the other, so that whoever found it
-/// absent is not the first to ask again.
-async fn wait(route: &Route) -> Result<Permit, HandsError> {
-    let _turn = route.line.lock().await;
+/// absent is not the first to ask again. While it is not known to be back, the others wait for the
+/// answer to the first.
+async fn wait(channel: &Channel) -> Result<(Permit, Option<MutexGuard<'_, ()>>), HandsError> {
+    let turn = channel.line.lock().await;
     loop {
-        let until = route.breaker().until();
-        route.clock.sleep_until(until).await;
-        let permit = route.gate.start(&route.clock).await.map_err(|too_long| {
-            HandsError::Sink(format!("{too_long}: run the same command later to go on"))
-        })?;
+        let until = channel.breaker().until();
+        channel.clock.sleep_until(until).await;
+        let permit = match channel.gate.start(&channel.clock).await {
+            Ok(permit) => permit,
+            Err(TooLong(left)) if channel.manner == Manner::Relay => {
+                channel.clock.sleep_until(channel.clock.time() + left).await;
+                continue;
+            }
+            Err(too_long) => {
+                let advice = "run the same command later to go on";
+                return Err(HandsError::Sink(format!("{too_long}: {advice}")));
+            }
+        };
         // It may have gone while this one waited at the gate.
-        if route.breaker().until() <= until {
-            return Ok(permit);
+        let gone = channel.breaker().until() > until;
+        if !gone {
+            let open = channel.absence().is_some();
+            return Ok((permit, open.then_some(turn)));
         }
     }
 }
 
 /// Sends once, and tells the pacer how it went. Also returns whether the sink is there.
 async fn attempt(
-    route: &Route,
+    channel: &Channel,
     permit: Permit,
     group: &[Item<'_>],
 ) -> Result<(Outcome, bool), HandsError> {
-    let sent = route.clock.time();
+    let sent = channel.clock.time();
     let delivery = Delivery { connection: permit.connection(), items: group };
-    let meter = &route.meter;
+    let meter = &channel.meter;
     meter.requests.fetch_add(1, Relaxed);
     let before = meter.answers.load(Relaxed);
-    let answer = route.sink.deliver(delivery).await;
-    let now = route.clock.time();
+    let answer = channel.sink.deliver(delivery).await;
+    let now = channel.clock.time();
     teach(permit, &answer, now);
     let absent = match &answer.outcome {
         Outcome::Unavailable(reason) => {
@@ -133,21 +151,27 @@ async fn attempt(
             // Others may have been answered meanwhile: then it is there.
             (meter.answers.load(Relaxed) == before).then_some(NO_ANSWER)
         }
+        Outcome::Broken(reason) if channel.manner == Manner::Relay => Some(reason.as_str()),
+        Outcome::Answered(verdicts) if verdicts.iter().any(is_unavailable) => {
+            meter.unavailable.fetch_add(1, Relaxed);
+            verdicts.iter().find_map(|verdict| match verdict {
+                Verdict::Unavailable(reason) => Some(reason.as_str()),
+                _ => None,
+            })
+        }
         _ => {
             meter.answers.fetch_add(1, Relaxed);
-            route.breaker().close();
+            channel.breaker().close();
             None
         }
     };
-    match absent {
-        Some(reason) if !route.breaker().trip(reason, sent, now) => {
-            Err(HandsError::Sink(format!("{reason}; it is not there for too long")))
-        }
-        absent => {
-            let there = absent.is_none();
-            Ok((answer.outcome, there))
-        }
+    let hope = absent.is_none_or(|reason| channel.breaker().trip(reason, sent, now));
+    if !hope && channel.manner == Manner::Load {
+        let reason = absent.unwrap_or(NO_ANSWER);
+        return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));
     }
+    let there = absent.is_none();
+    Ok((answer.outcome, there))
 }
 
 /// Tells the pacer what the answer means for the pace.
@@ -176,10 +200,11 @@ fn teach(permit: Permit, answer: &Answer, now: Duration) {
 
 /// What follows from an answer: verdicts, or what to send again.
 fn judge(
-    route: &Route,
+    channel: &Channel,
     part: Part,
     outcome: Outcome,
-    scene: Scene,
+    there: bool,
+    alone: bool,
     verdicts: &mut [Option<Verdict>],
 ) -> Result<Vec<Part>, HandsError> {
     let count = part.items.len();
@@ -188,10 +213,15 @@ fn judge(
         Outcome::Answered(answers) if count > 1 && answers.iter().all(is_retry) => {
             Ok(part.halves())
         }
+        Outcome::Answered(answers)
+            if answers.len() == count && answers.iter().any(is_unavailable) =>
+        {
+            Ok(part.without(answers, verdicts))
+        }
         Outcome::Answered(answers) if answers.len() == count => {
-            route.size().succeeded(count);
+            channel.size().succeeded(count);
             let busy = answers.iter().any(|answer| throttled(answer).is_some());
-            route.meter.throttled.fetch_add(u64::from(busy), Relaxed);
+            channel.meter.throttled.fetch_add(u64::from(busy), Relaxed);
             part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
             Ok(Vec::new())
         }
@@ -200,22 +230,23 @@ fn judge(
             answers.len()
         ))),
         Outcome::Throttled { .. } => {
-            route.meter.throttled.fetch_add(1, Relaxed);
+            channel.meter.throttled.fetch_add(1, Relaxed);
             Ok(vec![part])
         }
+        Outcome::Broken(_) if channel.manner == Manner::Relay => Ok(vec![part]),
         Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
         Outcome::Unavailable(reason) => {
-            Ok(absent(route, part, Absence::refused(reason, scene.alone), verdicts))
+            Ok(absent(channel, part, Absence::refused(reason, alone), verdicts))
         }
-        Outcome::TimedOut if count == 1 || !scene.there => {
-            Ok(absent(route, part, Absence::silent(scene.alone), verdicts))
+        Outcome::TimedOut if count == 1 || !there => {
+            Ok(absent(channel, part, Absence::silent(alone), verdicts))
         }
         Outcome::TooLarge(reason) | Outcome::Refused(reason) if count == 1 => {
             verdicts[part.items[0]] = Some(Verdict::Dead(reason));
             Ok(Vec::new())
         }
         Outcome::TooLarge(_) | Outcome::TimedOut => {
-            route.size().failed(count);
+            channel.size().failed(count);
             Ok(part.halves())
         }
         Outcome::Refused(_) => Ok(part.halves()),
@@ -228,6 +259,10 @@ fn throttled(verdict: &Verdict) -> Option<Option<Duration>> {
         Verdict::Throttled { retry_after } => Some(*retry_after),
         _ => None,
     }
+}
+
+fn is_unavailable(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unavailable(_))
 }
 
 fn is_retry(verdict: &Verdict) -> bool {
@@ -255,12 +290,12 @@ impl Absence {
 
 /// The sink was not there. No item is at fault, unless it is there for all others.
 fn absent(
-    route: &Route,
+    channel: &Channel,
     mut part: Part,
     absence: Absence,
     verdicts: &mut [Option<Verdict>],
 ) -> Vec<Part> {
-    let answers = route.meter.answers.load(Relaxed);
+    let answers = channel.meter.answers.load(Relaxed);
     if part.absences == 0 {
         part.answers = answers;
     }
@@ -271,7 +306,7 @@ fn absent(
     let count = part.items.len();
     if count > 1 {
         if absence.silent {
-            route.size().failed(count);
+            channel.size().failed(count);
         }
         return part.halves();
     }
@@ -285,6 +320,18 @@ fn absent(
 }
 
 impl Part {
+    /// What the sink was not there for, and what waits behind that, is sent again.
+    fn without(mut self, answers: Vec<Verdict>, verdicts: &mut [Option<Verdict>]) -> Vec<Part> {
+        let mut again = Vec::new();
+        for (at, answer) in self.items.drain(..).zip(answers) {
+            match answer {
+                Verdict::Unavailable(_) | Verdict::Behind => again.push(at),
+                answer => verdicts[at] = Some(answer),
+            }
+        }
+        vec![Part::new(again)]
+    }
+
     /// The second half first: parts are taken from the end.
     fn halves(mut self) -> Vec<Part> {
         let second = self.items.split_off(self.items.len() / 2);

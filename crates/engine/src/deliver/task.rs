@@ -1,9 +1,13 @@
 //! One lease: its items in order, group by group.
 
-use super::{Readable, Route, send::send};
+use super::{Readable, Route, Scene, send};
 use crate::act::{Acted, Acting, Desk, HandsError, Next, Yield};
 use std::{sync::Arc, time::Duration};
-use tidegate_core::{RetryItem, RunError, run::Emitted, sink::Verdict};
+use tidegate_core::{
+    RetryItem, RunError,
+    run::Emitted,
+    sink::{Item, Verdict},
+};
 use tokio::time::Instant;
 
 /// Most bytes of payload in one request, unless a single item has more: bounds the memory.
@@ -19,10 +23,10 @@ pub(super) async fn deliver(
     acting: Arc<Acting>,
 ) -> Result<(), HandsError> {
     while let Some((_, turn)) = acting.begin(Instant::now()) {
-        let most = route.size().get();
+        let most = route.channel.size().get();
         let items = acting.upcoming(most);
         let readable = read(&route, &items)?;
-        let (verdicts, ended) = send(&route, &desk, &readable).await;
+        let (verdicts, ended) = deliver_group(&route, &desk, &readable).await;
         let next = record(&desk, &acting, turn, verdicts);
         ended?;
         if next == Next::Wait {
@@ -32,6 +36,42 @@ pub(super) async fn deliver(
         }
     }
     Ok(())
+}
+
+impl Scene for Desk {
+    fn closed(&self) -> impl Future<Output = ()> + Send {
+        Desk::closed(self)
+    }
+
+    fn is_alone(&self) -> bool {
+        self.load().0 <= 1
+    }
+}
+
+/// Sends what can be read. Those up to the last that has a verdict have one.
+async fn deliver_group(
+    route: &Route,
+    desk: &Desk,
+    items: &[Readable],
+) -> (Vec<Verdict>, Result<(), HandsError>) {
+    let readable: Vec<Item<'_>> = items.iter().filter_map(item).collect();
+    let (sent, ended) = send(&route.channel, desk, &readable).await;
+    let mut sent = sent.into_iter();
+    let verdict = |item: &Readable| match &item.payload {
+        Ok(_) => sent.next().flatten(),
+        Err(reason) => Some(Verdict::Dead(reason.clone())),
+    };
+    let mut verdicts: Vec<Option<Verdict>> = items.iter().map(verdict).collect();
+    let last = verdicts.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    verdicts.truncate(last);
+    // What was delivered behind those that were not must be settled, and nobody is at fault.
+    let later = Verdict::Throttled { retry_after: Some(Duration::ZERO) };
+    (verdicts.into_iter().map(|verdict| verdict.unwrap_or(later.clone())).collect(), ended)
+}
+
+fn item(readable: &Readable) -> Option<Item<'_>> {
+    let payload = readable.payload.as_ref().ok()?;
+    Some(Item::record(&readable.id, payload))
 }
 
 /// Reads the items of one request: as many as fit.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{Stop, Until, Worker, WorkerOptions, phases::Phases};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Mutex};
 use tidegate_core::{
     BatchState, Inspect, Keep, Memory, RetryPolicy, Run, RunError, Snapshot, Submit, WorkerId,
     Workload, Workloads,
