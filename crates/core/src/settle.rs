@@ -124,7 +124,7 @@ impl Failed {
 }
 
 /// Cuts a reason to what may be stored, at a character's border. NUL cannot be stored as text.
-fn storable(reason: String) -> String {
+pub fn storable(reason: String) -> String {
     let mut reason = reason.replace('\0', "\u{fffd}");
     if reason.len() > MAX_REASON_BYTES {
         let cut = (0..=MAX_REASON_BYTES).rev().find(|&i| reason.is_char_boundary(i)).unwrap_or(0);

@@ -1,0 +1,28 @@
+//! The relay: messages from the lanes of an outbox to the sinks that routes name.
+//!
+//! ```text
+//! share lanes → claim → group → act → settle
+//! ```
+//!
+//! [`Flow`](flow::Flow) knows everything and decides; `work.rs` carries it out. Claims, settlements and
+//! groups go on side by side, one claim and one settlement at a time. Of each key one group is on its
+//! way. What a sink holds up is set aside or read apart, so that it holds up no other.
+
+mod flow;
+mod group;
+mod held;
+mod lanes;
+mod options;
+mod plan;
+mod queue;
+mod reading;
+mod verdicts;
+mod work;
+
+pub use flow::Counts;
+pub use options::RelayOptions;
+pub use plan::{Plan, PlannedSink, TopicPolicy};
+pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! What waits for one sink, and what goes next: oldest first, of each key one group at a time.
+
+use super::lanes::LineNumber;
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+use tidegate_core::{Fence, Message, MessageId, outbox::KeyHash};
+use tokio::time::Instant;
+
+/// A message on its way.
+pub(super) struct Queued {
+    pub message: Message,
+    /// How it was read.
+    pub line: LineNumber,
+    /// The lease under which it was read.
+    pub fence: Fence,
+    pub key: Option<KeyHash>,
+    /// How many attempts have failed; `None` if it was never set aside.
+    pub aside: Option<u32>,
+    /// It is sent whatever follows.
+    pub single: bool,
+    pub since: Instant,
+}
+
+impl Queued {
+    pub fn id(&self) -> MessageId {
+        self.message.id
+    }
+
+    fn bytes(&self) -> usize {
+        self.message.payload.len()
+    }
+}
+
+/// What a group may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fit {
+    pub messages: usize,
+    pub bytes: usize,
+}
+
+/// What waits for one sink.
+pub(super) struct Queue {
+    /// Whether a group may have messages of several topics.
+    mixes: bool,
+    keys: HashMap<KeyHash, KeyLine>,
+    /// What can go now, by topic.
+    ready: HashMap<String, VecDeque<Ready>>,
+    /// Topics with something ready, in turns.
+    turns: VecDeque<String>,
+    messages: usize,
+    bytes: usize,
+    /// What was taken and has no verdict yet.
+    under_way: usize,
+}
+
+#[derive(Default)]
+struct KeyLine {
+    waiting: VecDeque<Queued>,
+    /// One is under way, or among what is ready.
+    busy: bool,
+}
+
+enum Ready {
+    Message(Box<Queued>),
+    Key(KeyHash),
+}
+
+impl Queue {
+    pub fn new(mixes: bool) -> Self {
+        Self {
+            mixes,
+            keys: HashMap::new(),
+            ready: HashMap::new(),
+            turns: VecDeque::new(),
+            messages: 0,
+            bytes: 0,
+            under_way: 0,
+        }
+    }
+
+    /// How many messages wait or are under way, and the bytes of those that wait.
+    pub fn load(&self) -> (usize, usize) {
+        (self.messages + self.under_way, self.bytes)
+    }
+
+    /// Whether something can go now.
+    pub fn has_ready(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    pub fn push(&mut self, queued: Queued) {
+        self.messages += 1;
+        self.bytes += queued.bytes();
+        let Some(key) = queued.key else {
+            let topic = self.place(&queued.message.topic);
+            return self.make_ready(topic, Ready::Message(Box::new(queued)), false);
+        };
+        let line = self.keys.entry(key).or_default();
+        line.waiting.push_back(queued);
+        if !line.busy {
+            line.busy = true;
+            self.announce(key, false);
+        }
+    }
+
+    /// The oldest that can go, of one topic if they do not mix.
+    pub fn take(&mut self, fit: Fit) -> Vec<Queued> {
+        let mut group: Vec<Queued> = Vec::new();
+        let Some(topic) = self.turns.pop_front() else { return group };
+        let mut ready = self.ready.remove(&topic).unwrap_or_default();
+        let mut left = fit;
+        while let Some(next) = ready.pop_front() {
+            let taken = match next {
+                Ready::Message(queued) if left.takes(&queued, group.is_empty()) => {
+                    group.push(*queued);
+                    true
+                }
+                Ready::Message(queued) => {
+                    ready.push_front(Ready::Message(queued));
+                    false
+                }
+                Ready::Key(key) if self.is_spent(key) => true,
+                Ready::Key(key) => {
+                    let before = group.len();
+                    self.take_key(key, &mut left, &mut group);
+                    if group.len() == before {
+                        ready.push_front(Ready::Key(key));
+                    }
+                    group.len() > before
+                }
+            };
+            if !taken {
+                break;
+            }
+        }
+        if !ready.is_empty() {
+            self.ready.insert(topic.clone(), ready);
+            self.turns.push_back(topic);
+        }
+        self.messages -= group.len();
+        self.bytes -= group.iter().map(Queued::bytes).sum::<usize>();
+        self.under_way += group.len();
+        group
+    }
+
+    fn take_key(&mut self, key: KeyHash, left: &mut Fit, group: &mut Vec<Queued>) {
+        let Some(line) = self.keys.get_mut(&key) else { return };
+        let topic = line.waiting.front().map(|queued| queued.message.topic.clone());
+        while let Some(next) = line.waiting.front() {
+            let same = self.mixes || Some(&next.message.topic) == topic.as_ref();
+            if !same || !left.takes(next, group.is_empty()) {
+                return;
+            }
+            group.extend(line.waiting.pop_front());
+        }
+    }
+
+    /// Whether nothing is left of a key; then it is forgotten.
+    fn is_spent(&mut self, key: KeyHash) -> bool {
+        let spent = self.keys.get(&key).is_none_or(|line| line.waiting.is_empty());
+        if spent {
+            self.keys.remove(&key);
+        }
+        spent
+    }
+
+    /// Those that were taken have their verdicts: their keys may go on.
+    pub fn finished(&mut self, messages: usize, keys: impl IntoIterator<Item = KeyHash>) {
+        self.under_way -= messages;
+        for key in keys {
+            let Some(line) = self.keys.get_mut(&key) else { continue };
+            if line.waiting.is_empty() {
+                self.keys.remove(&key);
+            } else {
+                self.announce(key, true);
+            }
+        }
+    }
+
+    /// Puts back, in order, what was taken and must go before all that waits of its key. Comes before
+    /// [`Queue::finished`].
+    pub fn put_back(&mut self, key: KeyHash, queued: impl DoubleEndedIterator<Item = Queued>) {
+        let line = self.keys.entry(key).or_default();
+        for queued in queued.rev() {
+            self.messages += 1;
+            self.bytes += queued.bytes();
+            line.waiting.push_front(queued);
+        }
+    }
+
+    /// Takes out all that waits of a key.
+    pub fn take_out(&mut self, key: KeyHash) -> Vec<Queued> {
+        let Some(line) = self.keys.get_mut(&key) else { return Vec::new() };
+        let out: Vec<Queued> = line.waiting.drain(..).collect();
+        self.messages -= out.len();
+        self.bytes -= out.iter().map(Queued::bytes).sum::<usize>();
+        out
+    }
+
+    /// Takes out everything. What is under way goes on.
+    pub fn clear(&mut self) {
+        let under_way = self.under_way;
+        *self = Self { under_way, ..Self::new(self.mixes) };
+    }
+
+    /// Keeps only what is wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&Queued) -> bool) {
+        for line in self.keys.values_mut() {
+            line.waiting.retain(&wanted);
+        }
+        for ready in self.ready.values_mut() {
+            ready.retain(|ready| match ready {
+                Ready::Message(queued) => wanted(queued),
+                Ready::Key(_) => true,
+            });
+        }
+        let keyed = self.keys.values().flat_map(|line| &line.waiting);
+        let keyless = self.ready.values().flatten().filter_map(|ready| match ready {
+            Ready::Message(queued) => Some(&**queued),
+            Ready::Key(_) => None,
+        });
+        let (messages, bytes) =
+            keyed.chain(keyless).fold((0, 0), |(n, bytes), it| (n + 1, bytes + it.bytes()));
+        (self.messages, self.bytes) = (messages, bytes);
+        self.drop_empty_keys();
+    }
+
+    /// A key that is ready and has nothing left must not stand in the way of others.
+    fn drop_empty_keys(&mut self) {
+        let keys = &mut self.keys;
+        self.ready.retain(|_, ready| {
+            ready.retain(|ready| match ready {
+                Ready::Message(_) => true,
+                Ready::Key(key) => {
+                    let empty = keys.get(key).is_none_or(|line| line.waiting.is_empty());
+                    if empty {
+                        keys.remove(key);
+                    }
+                    !empty
+                }
+            });
+            !ready.is_empty()
+        });
+        let ready = &self.ready;
+        self.turns.retain(|topic| ready.contains_key(topic));
+    }
+
+    /// How long the oldest that waits has waited.
+    pub fn oldest(&self, now: Instant) -> Duration {
+        let firsts = self.turns.iter().filter_map(|topic| self.ready.get(topic)?.front());
+        let since = firsts.filter_map(|ready| match ready {
+            Ready::Message(queued) => Some(queued.since),
+            Ready::Key(key) => Some(self.keys.get(key)?.waiting.front()?.since),
+        });
+        since.map(|since| now - since).max().unwrap_or_default()
+    }
+
+    fn place(&self, topic: &str) -> String {
+        if self.mixes { String::new() } else { topic.to_owned() }
+    }
+
+    /// The key can go; `first` if it has waited for its turn already.
+    fn announce(&mut self, key: KeyHash, first: bool) {
+        let head = self.keys.get(&key).and_then(|line| line.waiting.front());
+        let Some(topic) = head.map(|head| self.place(&head.message.topic)) else { return };
+        self.make_ready(topic, Ready::Key(key), first);
+    }
+
+    fn make_ready(&mut self, topic: String, ready: Ready, first: bool) {
+        let line = self.ready.entry(topic.clone()).or_insert_with(|| {
+            self.turns.push_back(topic);
+            VecDeque::new()
+        });
+        match first {
+            true => line.push_front(ready),
+            false => line.push_back(ready),
+        }
+    }
+}
+
+impl Fit {
+    /// Whether another one fits; the first always does.
+    fn takes(&mut self, queued: &Queued, first: bool) -> bool {
+        if self.messages == 0 || !first && queued.bytes() > self.bytes {
+            return false;
+        }
+        self.messages -= 1;
+        self.bytes = self.bytes.saturating_sub(queued.bytes());
+        true
+    }
+}

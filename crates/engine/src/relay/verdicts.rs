@@ -1,0 +1,180 @@
+//! What follows from the verdicts on a group.
+
+use super::{
+    flow::{Flow, set},
+    group::Group,
+    queue::Queued,
+};
+use crate::backoff::mix;
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
+use tidegate_core::{
+    outbox::{Aside, KeyHash, OnDead, Origin},
+    settle::storable,
+    sink::Verdict,
+};
+
+/// How long a message waits that a sink is too busy for, if the sink does not say.
+const BUSY: Duration = Duration::from_secs(1);
+
+impl Flow {
+    /// A group came back. Those without a verdict were not sent, and will be read again.
+    pub fn answered(&mut self, group: Group, verdicts: Vec<Option<Verdict>>) {
+        let (sink, messages) = (group.sink, group.len());
+        let keys: HashSet<KeyHash> =
+            group.messages.iter().filter_map(|queued| queued.key).collect();
+        let mut again: BTreeMap<KeyHash, Vec<Queued>> = BTreeMap::new();
+        let mut held: HashSet<KeyHash> = HashSet::new();
+        let undone = self.answer_covered(group.covered, &verdicts, &mut again);
+        for (at, (queued, verdict)) in group.messages.into_iter().zip(verdicts).enumerate() {
+            if !self.is_held(&queued) {
+                continue;
+            }
+            match verdict {
+                None => {}
+                // Those that it stood for must go first, each by itself.
+                Some(_) if undone.contains(&at) => keep(&mut again, queued),
+                Some(Verdict::Done) => self.deliver(queued),
+                Some(Verdict::Behind) => keep(&mut again, queued),
+                Some(verdict) => {
+                    let key = queued.key;
+                    if self.fail(queued, verdict) {
+                        held.extend(key);
+                    }
+                }
+            }
+        }
+        for key in &held {
+            let mut behind = again.remove(key).unwrap_or_default();
+            behind.extend(self.queues[sink].take_out(*key));
+            behind.into_iter().for_each(|queued| self.wait_behind(queued));
+        }
+        for (key, mut queued) in again {
+            queued.sort_by_key(Queued::id);
+            self.queues[sink].put_back(key, queued.into_iter());
+        }
+        self.queues[sink].finished(messages, keys);
+    }
+
+    /// Messages that a later one stood for are done with it. Otherwise they are sent by themselves, and
+    /// so is the later one; returns the places of such.
+    fn answer_covered(
+        &mut self,
+        covered: Vec<(Queued, usize)>,
+        verdicts: &[Option<Verdict>],
+        again: &mut BTreeMap<KeyHash, Vec<Queued>>,
+    ) -> HashSet<usize> {
+        let mut undone = HashSet::new();
+        for (queued, place) in covered {
+            match verdicts.get(place).and_then(Option::as_ref) {
+                _ if !self.is_held(&queued) => {}
+                None => {}
+                Some(Verdict::Done) => {
+                    self.counts.coalesced += 1;
+                    self.close(queued);
+                }
+                Some(_) => {
+                    undone.insert(place);
+                    keep(again, queued);
+                }
+            }
+        }
+        undone
+    }
+
+    /// Whether the lane that a message was read from is still this relay's.
+    fn is_held(&self, queued: &Queued) -> bool {
+        self.lanes.get(&queued.message.lane).is_some_and(|lane| lane.fence == queued.fence)
+    }
+
+    fn deliver(&mut self, queued: Queued) {
+        self.counts.delivered += 1;
+        self.close(queued);
+    }
+
+    fn close(&mut self, queued: Queued) {
+        if queued.aside.is_some() {
+            self.done.push((queued.message.lane, queued.id()));
+        } else if let Some(lane) = self.lanes.get_mut(&queued.message.lane) {
+            lane.close(queued.line, queued.id());
+        }
+    }
+
+    /// A message was not delivered. Returns whether the rest of its key must wait.
+    fn fail(&mut self, queued: Queued, verdict: Verdict) -> bool {
+        let policy = self.plan.policy(&queued.message.topic);
+        let before = queued.aside.unwrap_or(0);
+        let attempts = before + 1;
+        let jitter = mix(queued.id().0 as u64 ^ u64::from(attempts) << 48);
+        let dead = |attempts, reason| Aside::Dead {
+            attempts,
+            reason: storable(reason),
+            then: policy.on_dead,
+        };
+        let aside = match verdict {
+            Verdict::Retry(reason) => match policy.retry.delay(attempts, jitter) {
+                Some(delay) => Aside::Retry { attempts, reason: storable(reason), delay },
+                None => dead(attempts, reason),
+            },
+            Verdict::Throttled { retry_after } => Aside::Retry {
+                attempts: before,
+                reason: "the sink is too busy".to_owned(),
+                delay: retry_after.unwrap_or(BUSY),
+            },
+            Verdict::Unavailable(reason) => {
+                Aside::Retry { attempts: before, reason: storable(reason), delay: BUSY }
+            }
+            Verdict::Dead(reason) => dead(attempts, reason),
+            Verdict::Done | Verdict::Behind => return false,
+        };
+        let holds = match aside {
+            Aside::Dead { then, .. } => {
+                self.counts.dead += 1;
+                then != OnDead::Skip
+            }
+            _ => {
+                self.counts.retried += 1;
+                true
+            }
+        };
+        self.move_aside(queued, aside);
+        holds
+    }
+
+    /// A message waits for what was set aside of its key. One that was set aside before does so already.
+    fn wait_behind(&mut self, queued: Queued) {
+        if !self.is_held(&queued) {
+            return;
+        }
+        match queued.aside {
+            Some(_) => drop(self.under_way.remove(&queued.id())),
+            None => self.move_aside(queued, Aside::Behind),
+        }
+    }
+
+    fn move_aside(&mut self, queued: Queued, aside: Aside) {
+        let stored = match &queued.message.origin {
+            Origin::Aside { sink, .. } => self.plan.sink_named(sink),
+            Origin::Lane { .. } => None,
+        };
+        let Some(sink) = stored.or_else(|| self.plan.sink_of(&queued.message.topic)) else {
+            return;
+        };
+        let name = self.plan.sinks[sink].name.clone();
+        self.set_aside(sink, set(&queued.message, queued.key, name, aside));
+        if queued.aside.is_none()
+            && let Some(lane) = self.lanes.get_mut(&queued.message.lane)
+        {
+            lane.close(queued.line, queued.id());
+        }
+    }
+}
+
+/// Goes back to the front of its key. Without a key there is nothing that it could be behind.
+fn keep(again: &mut BTreeMap<KeyHash, Vec<Queued>>, queued: Queued) {
+    if let Some(key) = queued.key {
+        again.entry(key).or_default().push(Queued { single: true, ..queued });
+    }
+}

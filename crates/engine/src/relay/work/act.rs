@@ -1,0 +1,89 @@
+//! Groups go to their sinks.
+
+use super::{Event, FLUSH, Work};
+use crate::{
+    Stop,
+    deliver::{Channel, Scene, send},
+    relay::group::Group,
+};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime},
+};
+use tidegate_core::{
+    Message,
+    sink::{Item, Verdict},
+};
+use tokio::time::Instant;
+
+impl Work<'_> {
+    pub(super) fn send(&mut self) {
+        for sink in 0..self.relay.channels.len() {
+            let channel = &self.relay.channels[sink];
+            let limit = channel.limit();
+            while self.sending[sink].len() < limit && self.flow.queues[sink].has_ready() {
+                let most = channel.size().get();
+                let Some(group) = self.flow.next_group(sink, most) else { break };
+                self.sending[sink].push(group.since);
+                let (channel, stop) = (channel.clone(), self.stop.clone());
+                let scene = Sending { stop, in_flight: self.in_flight.clone() };
+                self.in_flight.fetch_add(1, Relaxed);
+                self.events.spawn(deliver(channel, scene, group));
+            }
+        }
+    }
+
+    pub(super) fn sent(&mut self, group: Group, verdicts: Vec<Option<Verdict>>, now: Instant) {
+        let sending = &mut self.sending[group.sink];
+        if let Some(at) = sending.iter().position(|since| *since == group.since) {
+            sending.swap_remove(at);
+        }
+        self.flow.answered(group, verdicts);
+        self.settle_by(now + FLUSH);
+    }
+}
+
+/// What else is known while a group is sent.
+pub(super) struct Sending {
+    stop: Stop,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl Scene for Sending {
+    fn closed(&self) -> impl Future<Output = ()> + Send {
+        self.stop.stopped()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.in_flight.load(Relaxed) <= 1
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+async fn deliver(channel: Arc<Channel>, scene: Sending, group: Group) -> Event {
+    let items: Vec<Item<'_>> = group.messages.iter().map(|queued| item(&queued.message)).collect();
+    // What ends a load is waited for by a relay: there is no other error.
+    let (verdicts, _) = send(&channel, &scene, &items).await;
+    drop(items);
+    Event::Sent(Box::new(group), verdicts)
+}
+
+fn item(message: &Message) -> Item<'_> {
+    let since_1970 = Duration::from_millis(message.published_ms.unsigned_abs());
+    Item {
+        id: &message.name,
+        topic: &message.topic,
+        key: message.key.as_deref(),
+        headers: &message.headers,
+        payload: &message.payload,
+        published_at: Some(SystemTime::UNIX_EPOCH + since_1970),
+    }
+}

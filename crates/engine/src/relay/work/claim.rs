@@ -1,0 +1,112 @@
+//! Looking for messages: at once while there are some, seldom while there are none.
+
+use super::{Event, FLUSH, IDLE_FLUSH, RelayError, SHORTEST_POLL, Work};
+use crate::relay::{lanes::LineNumber, reading::Asking};
+use std::time::Duration;
+use tidegate_core::{
+    StoreError,
+    outbox::{Claim, LaneLease},
+};
+use tokio::time::Instant;
+
+/// A message that was published a moment ago is decided a moment later.
+const HELD_BACK: Duration = Duration::from_millis(3);
+
+/// A transaction that holds messages back for longer is named.
+const HELD_BACK_LONG: Duration = Duration::from_secs(5);
+
+impl Work<'_> {
+    pub(super) fn claim(&mut self) {
+        let now = Instant::now();
+        if self.look.looking || now < self.look.next {
+            return;
+        }
+        let waits: Vec<Duration> =
+            (0..self.sending.len()).map(|sink| self.wait(sink, now)).collect();
+        let Some(Asking { request, lines, lanes }) = self.flow.ask(&waits) else {
+            // There is no room: what comes back makes some.
+            self.look.next = now + SHORTEST_POLL;
+            return;
+        };
+        (self.look.looking, self.look.missed) = (true, false);
+        let store = self.relay.store.clone();
+        self.events.spawn(async move {
+            Event::Claimed(store.claim_messages(request).await, lines, lanes)
+        });
+    }
+
+    /// How long the oldest message for a sink has waited.
+    pub(super) fn wait(&self, sink: usize, now: Instant) -> Duration {
+        let sending = self.sending[sink].iter().min().map(|since| now - *since);
+        sending.unwrap_or_default().max(self.flow.queues[sink].oldest(now))
+    }
+
+    pub(super) fn claimed(
+        &mut self,
+        answer: Result<Claim, StoreError>,
+        lines: &[Option<LineNumber>],
+        lanes: &[LaneLease],
+        now: Instant,
+    ) -> Result<(), RelayError> {
+        self.look.looking = false;
+        let claim = match answer {
+            Ok(claim) => claim,
+            Err(error) if error.is_passing() => {
+                let pause = self.look.backoff.pause();
+                tracing::warn!("{error}; trying again in {pause:.0?}");
+                self.look.next = now + pause;
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.look.backoff.reset();
+        let found = !claim.due.is_empty()
+            || claim.readings.iter().any(|it| it.more || !it.messages.is_empty());
+        let nothing = !found && !claim.held_back && claim.next_due.is_none();
+        self.look.nothing_left = nothing && !self.look.missed;
+        self.look.pause = match found {
+            true => SHORTEST_POLL,
+            false => (self.look.pause * 2).min(self.relay.options.poll),
+        };
+        let pause = match (found, claim.held_back) {
+            (true, _) => Duration::ZERO,
+            (false, true) => HELD_BACK,
+            (false, false) => self.look.pause,
+        };
+        self.look.next = now + claim.next_due.map_or(pause, |due| due.min(pause));
+        self.name_holder(claim.held_back && !found, now);
+        self.flow.claimed(claim, lines, lanes);
+        let news = if self.flow.aside.is_empty() { IDLE_FLUSH } else { FLUSH };
+        self.settle_by(now + news);
+        Ok(())
+    }
+
+    /// Says once which transaction keeps messages from being read, if one does for long.
+    pub(super) fn name_holder(&mut self, held_back: bool, now: Instant) {
+        let since = match (held_back, self.look.held_back_since) {
+            (false, _) => {
+                self.look.held_back_since = None;
+                return;
+            }
+            (true, None) => {
+                self.look.held_back_since = Some(now);
+                return;
+            }
+            (true, Some(since)) => since,
+        };
+        if now - since < HELD_BACK_LONG {
+            return;
+        }
+        self.look.held_back_since = Some(now + Duration::from_secs(60));
+        let store = self.relay.store.clone();
+        self.events.spawn(async move {
+            if let Ok(status) = store.outbox().await
+                && let Some(holder) = status.holder
+            {
+                let age = holder.age.as_secs();
+                tracing::warn!("{} holds messages back: it has been open for {age} s", holder.name);
+            }
+            Event::Done
+        });
+    }
+}

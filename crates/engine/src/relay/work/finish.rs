@@ -1,0 +1,72 @@
+//! When a relay ends, and how.
+
+use super::{Event, RelayError, Work, settle::settle};
+use crate::relay::queue::Queue;
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use tidegate_core::outbox::{GiveBack, LANES, Settlement, TopicStatus};
+use tokio::time::timeout;
+
+/// How long the last calls to a store may take after a stop, beyond the grace.
+const STORE_GRACE: Duration = Duration::from_secs(2);
+
+impl Work<'_> {
+    /// Whether nothing is left that can be delivered without somebody's help.
+    pub(super) async fn is_drained(&mut self) -> Result<bool, RelayError> {
+        if !self.look.nothing_left || self.look.looking || !self.flow.is_at_rest() {
+            return Ok(false);
+        }
+        if self.lanes.relays == 1 && self.flow.lanes.len() == usize::from(LANES) {
+            return Ok(true);
+        }
+        self.look.nothing_left = false;
+        match self.relay.store.outbox().await {
+            Ok(status) => {
+                let stuck = |it: &TopicStatus| it.waiting + it.unrouted;
+                Ok(status.topics.iter().all(|topic| topic.outstanding == stuck(topic)))
+            }
+            Err(error) if error.is_passing() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits for what is on its way, settles it, and gives all lanes back.
+    pub(super) async fn finish(&mut self) {
+        self.flow.queues.iter_mut().for_each(Queue::clear);
+        let grace = self.relay.options.grace;
+        let rest = async {
+            while self.in_flight.load(Relaxed) > 0 || self.flow.is_settling() || self.look.looking {
+                match self.events.join_next().await {
+                    // Nothing that was read now will be sent.
+                    Some(Ok(Event::Claimed(..))) => self.look.looking = false,
+                    Some(event) => {
+                        if let Err(error) = self.happened(event) {
+                            tracing::warn!("{error}: what is not settled will be repeated");
+                            return;
+                        }
+                    }
+                    None => return,
+                }
+            }
+        };
+        if timeout(grace, rest).await.is_err() {
+            tracing::warn!("deliveries took longer than the grace: they may be repeated");
+        }
+        self.events.abort_all();
+        let store = self.relay.store.clone();
+        if let Some(settlement) = self.flow.settlement() {
+            let settlement = Settlement { lease: self.relay.options.lease, ..settlement };
+            match timeout(STORE_GRACE, settle(store.clone(), settlement)).await {
+                Ok(Ok(settled)) => drop(self.flow.settled(settled)),
+                _ => tracing::warn!(
+                    "the store does not answer: what is not settled will be repeated"
+                ),
+            }
+        }
+        let (relay, lanes) = (self.relay.options.relay.clone(), self.flow.leases());
+        let give_back = store.give_back_lanes(GiveBack { relay, lanes, ends: true });
+        if let Ok(Err(error)) = timeout(STORE_GRACE, give_back).await {
+            tracing::warn!("lanes were not given back and will expire: {error}");
+        }
+        self.show();
+    }
+}

@@ -1,0 +1,312 @@
+//! The loop: carries out what the flow decides.
+
+mod act;
+mod claim;
+mod finish;
+mod settle;
+mod share;
+
+use super::{
+    flow::{Counts, Flow},
+    group::Group,
+    lanes::LineNumber,
+    options::RelayOptions,
+    plan::{Plan, PlannedSink},
+};
+use crate::{
+    Stop,
+    backoff::Backoff,
+    deliver::{Channel, Manner, Sent, WallClock},
+};
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+use tidegate_core::{
+    OutboxStore, StoreError,
+    outbox::{Claim, LaneLease, Settled, Shared},
+    sink::Verdict,
+};
+use tidegate_pacer::{OutOfRange, Pacer, Statistics};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+/// The first pause after a look that found nothing; it doubles.
+const SHORTEST_POLL: Duration = Duration::from_millis(5);
+/// What is done is settled after so long at the latest, together with what was done meanwhile.
+const FLUSH: Duration = Duration::from_millis(4);
+/// Lanes without messages move on, too, but nobody waits for it.
+const IDLE_FLUSH: Duration = Duration::from_secs(1);
+
+/// Delivers the messages of an outbox.
+pub struct Relay {
+    store: Arc<dyn OutboxStore>,
+    plan: Arc<Plan>,
+    channels: Vec<Arc<Channel>>,
+    options: RelayOptions,
+    watch: watch::Sender<RelayWatch>,
+}
+
+/// How a relay stands, for people.
+#[derive(Clone, Debug, Default)]
+pub struct RelayWatch {
+    /// What became of messages so far.
+    pub counts: Counts,
+    /// How many lanes it has.
+    pub lanes: usize,
+    /// How many relays live.
+    pub relays: usize,
+    /// By sink.
+    pub sinks: Vec<SinkWatch>,
+}
+
+/// How a relay stands with one sink.
+#[derive(Clone, Debug, Default)]
+pub struct SinkWatch {
+    /// Its name.
+    pub name: String,
+    /// Messages in memory.
+    pub queued: usize,
+    /// Groups on their way.
+    pub groups: usize,
+    /// Why the sink is not there, if it is not.
+    pub absence: Option<String>,
+}
+
+/// What a relay did.
+#[derive(Clone, Debug)]
+pub struct RelayReport {
+    /// What became of messages.
+    pub counts: Counts,
+    /// What was sent, by sink.
+    pub sent: Vec<(String, Sent)>,
+}
+
+/// Why a relay ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// The store failed in a way that waiting does not mend.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+/// What has happened.
+enum Event {
+    Shared(Result<Shared, StoreError>),
+    Claimed(Result<Claim, StoreError>, Vec<Option<LineNumber>>, Vec<LaneLease>),
+    Settled(Result<Settled, StoreError>),
+    Sent(Box<Group>, Vec<Option<Verdict>>),
+    Published,
+    /// Something that nobody waits for.
+    Done,
+}
+
+impl Relay {
+    /// A relay for a plan. Nothing is sent yet.
+    pub fn new(
+        store: Arc<dyn OutboxStore>,
+        plan: Plan,
+        options: RelayOptions,
+    ) -> Result<Self, OutOfRange> {
+        let clock = WallClock::start();
+        let channel = |planned: &PlannedSink| {
+            let capabilities = planned.sink.capabilities();
+            let pacer = Pacer::new(planned.pacer.clone(), capabilities.connections)?;
+            let gate = pacer.gate(&capabilities.operation);
+            let most = capabilities.max_group;
+            let channel = Channel::new(planned.sink.clone(), most, gate, clock, Manner::Relay);
+            Ok(Arc::new(channel))
+        };
+        let channels = plan.sinks.iter().map(channel).collect::<Result<_, OutOfRange>>()?;
+        let watch = watch::Sender::default();
+        Ok(Self { store, plan: Arc::new(plan), channels, options, watch })
+    }
+
+    /// How it stands, as it changes.
+    pub fn watch(&self) -> watch::Receiver<RelayWatch> {
+        self.watch.subscribe()
+    }
+
+    /// Where the pace of each sink stands.
+    pub fn statistics(&self) -> Vec<(String, Vec<Statistics>)> {
+        let statistics = |channel: &Channel| channel.gate.statistics(channel.clock.time());
+        let names = self.plan.sinks.iter().map(|sink| sink.name.clone());
+        names.zip(self.channels.iter().map(|channel| statistics(channel))).collect()
+    }
+
+    /// Delivers until a stop is asked for, or until nothing is left if the options say so. Afterwards
+    /// everything that was delivered is settled, and all lanes are given back.
+    pub async fn run(&self, stop: Stop) -> Result<RelayReport, RelayError> {
+        let mut work = Work::new(self, stop);
+        let ended = work.until_done().await;
+        work.finish().await;
+        ended?;
+        let names = self.plan.sinks.iter().map(|sink| sink.name.clone());
+        let sent = names.zip(self.channels.iter().map(|channel| channel.meter.sent())).collect();
+        Ok(RelayReport { counts: work.flow.counts, sent })
+    }
+}
+
+/// One run of a relay.
+struct Work<'r> {
+    relay: &'r Relay,
+    flow: Flow,
+    stop: Stop,
+    events: JoinSet<Event>,
+    lanes: Lanes,
+    look: Look,
+    settle_at: Option<Instant>,
+    retain_at: Instant,
+    /// For each sink, the groups on their way, by how long their oldest message has waited.
+    sending: Vec<Vec<Instant>>,
+    in_flight: Arc<AtomicUsize>,
+}
+
+/// When lanes are shared out again.
+struct Lanes {
+    sharing: bool,
+    next: Instant,
+    /// Until when the lanes are surely this relay's.
+    until: Instant,
+    relays: usize,
+    backoff: Backoff,
+}
+
+/// When to look for messages again.
+struct Look {
+    looking: bool,
+    next: Instant,
+    pause: Duration,
+    backoff: Backoff,
+    held_back_since: Option<Instant>,
+    /// The last look found nothing, and nothing will be due.
+    nothing_left: bool,
+    /// Something was set aside since the look began: it may have missed it.
+    missed: bool,
+}
+
+impl<'r> Work<'r> {
+    fn new(relay: &'r Relay, stop: Stop) -> Self {
+        let now = Instant::now();
+        let noise = now.elapsed().as_nanos() as u64 ^ relay as *const _ as u64;
+        let mut events = JoinSet::new();
+        let store = relay.store.clone();
+        events.spawn(async move { published(store).await });
+        Self {
+            relay,
+            flow: Flow::new(relay.plan.clone()),
+            stop,
+            events,
+            lanes: Lanes {
+                sharing: false,
+                next: now,
+                until: now,
+                relays: 1,
+                backoff: Backoff::new(noise),
+            },
+            look: Look {
+                looking: false,
+                next: now,
+                pause: SHORTEST_POLL,
+                backoff: Backoff::new(noise),
+                held_back_since: None,
+                nothing_left: false,
+                missed: false,
+            },
+            settle_at: None,
+            retain_at: now,
+            sending: relay.channels.iter().map(|_| Vec::new()).collect(),
+            in_flight: Arc::default(),
+        }
+    }
+
+    async fn until_done(&mut self) -> Result<(), RelayError> {
+        loop {
+            if self.stop.is_stopped() {
+                return Ok(());
+            }
+            self.share();
+            self.send();
+            self.claim();
+            self.settle();
+            self.retain();
+            if self.relay.options.drain && self.is_drained().await? {
+                return Ok(());
+            }
+            self.show();
+            let timer = self.next_timer();
+            tokio::select! {
+                biased;
+                () = self.stop.stopped() => return Ok(()),
+                Some(event) = self.events.join_next() => self.happened(event)?,
+                () = sleep_until(timer) => {}
+            }
+            // What has happened meanwhile is taken in before anything is decided anew.
+            while let Some(event) = self.events.try_join_next() {
+                self.happened(event)?;
+            }
+        }
+    }
+
+    fn happened(&mut self, event: Result<Event, JoinError>) -> Result<(), RelayError> {
+        let now = Instant::now();
+        match event {
+            Ok(Event::Shared(answer)) => self.shared(answer, now)?,
+            Ok(Event::Claimed(answer, lines, lanes)) => {
+                self.claimed(answer, &lines, &lanes, now)?
+            }
+            Ok(Event::Settled(answer)) => {
+                self.look.missed |= self.flow.settled(answer?);
+                self.look.nothing_left &= !self.look.missed;
+                if self.look.missed {
+                    self.look.next = now;
+                }
+                self.leave_lanes();
+            }
+            Ok(Event::Sent(group, verdicts)) => self.sent(*group, verdicts, now),
+            Ok(Event::Published) => {
+                self.look.next = now;
+                let store = self.relay.store.clone();
+                self.events.spawn(async move { published(store).await });
+            }
+            Ok(Event::Done) => {}
+            // A panic in a sink: its messages stay open, and are read again by whoever gets the lanes.
+            Err(panic) => {
+                tracing::error!("a task ended: {panic}; lanes are given up");
+                self.flow.lose_all();
+            }
+        }
+        Ok(())
+    }
+
+    fn next_timer(&self) -> Instant {
+        let look = (!self.look.looking).then_some(self.look.next);
+        let share = (!self.lanes.sharing).then_some(self.lanes.next);
+        let settle = self.settle_at.filter(|_| !self.flow.is_settling());
+        let soonest = [look, share, settle].into_iter().flatten().min();
+        soonest.unwrap_or_else(|| Instant::now() + Duration::from_secs(1))
+    }
+
+    fn show(&self) {
+        let sinks = self.relay.plan.sinks.iter().enumerate().map(|(at, planned)| SinkWatch {
+            name: planned.name.clone(),
+            queued: self.flow.queues[at].load().0,
+            groups: self.sending[at].len(),
+            absence: self.relay.channels[at].absence().map(|(reason, _)| reason),
+        });
+        self.relay.watch.send_replace(RelayWatch {
+            counts: self.flow.counts,
+            lanes: self.flow.lanes.len(),
+            relays: self.lanes.relays,
+            sinks: sinks.collect(),
+        });
+    }
+}
+
+async fn published(store: Arc<dyn OutboxStore>) -> Event {
+    store.published().await;
+    Event::Published
+}

@@ -1,0 +1,78 @@
+//! Lanes are shared out, renewed and given back.
+
+use super::{Event, RelayError, Work};
+use tidegate_core::{
+    StoreError,
+    outbox::{GiveBack, Share, Shared},
+};
+use tokio::time::Instant;
+
+impl Work<'_> {
+    pub(super) fn share(&mut self) {
+        let now = Instant::now();
+        if now > self.lanes.until && !self.flow.lanes.is_empty() {
+            tracing::warn!("lanes could not be renewed in time: they are given up");
+            self.flow.lose_all();
+        }
+        if self.lanes.sharing || now < self.lanes.next {
+            return;
+        }
+        self.lanes.sharing = true;
+        let (store, plan) = (self.relay.store.clone(), &self.relay.plan);
+        let request = Share {
+            relay: self.relay.options.relay.clone(),
+            held: self.flow.leases(),
+            routes: plan.routes.clone(),
+            lease: self.relay.options.lease,
+        };
+        // By this process's clock, the lease began when it was asked for, at the latest.
+        self.lanes.next = now + self.relay.options.lease / 3;
+        self.events.spawn(async move { Event::Shared(store.share_lanes(request).await) });
+    }
+
+    pub(super) fn shared(
+        &mut self,
+        answer: Result<Shared, StoreError>,
+        now: Instant,
+    ) -> Result<(), RelayError> {
+        self.lanes.sharing = false;
+        match answer {
+            Ok(shared) => {
+                let (lease, regular) = (self.relay.options.lease, self.relay.options.lease / 3);
+                self.lanes.until = self.lanes.next - regular + lease;
+                self.lanes.relays = shared.relays;
+                self.lanes.backoff.reset();
+                if !shared.gained.is_empty() {
+                    let (gained, relays) = (shared.gained.len(), shared.relays);
+                    tracing::info!("{gained} lanes gained; {relays} relays share them");
+                    self.look.next = now;
+                }
+                self.flow.shared(shared);
+                self.leave_lanes();
+            }
+            Err(error) if error.is_passing() => {
+                let pause = self.lanes.backoff.pause();
+                tracing::warn!("{error}; trying again in {pause:.0?}");
+                self.lanes.next = now + pause;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Gives back what other relays should have.
+    pub(super) fn leave_lanes(&mut self) {
+        let lanes = self.flow.leave();
+        if lanes.is_empty() {
+            return;
+        }
+        let (store, relay) = (self.relay.store.clone(), self.relay.options.relay.clone());
+        self.events.spawn(async move {
+            let given = store.give_back_lanes(GiveBack { relay, lanes, ends: false }).await;
+            if let Err(error) = given {
+                tracing::warn!("lanes were not given back and will expire: {error}");
+            }
+            Event::Done
+        });
+    }
+}
