@@ -25,6 +25,7 @@ mod harness;
 mod inspect;
 mod list;
 mod migrate;
+mod outbox;
 mod pace;
 mod renew;
 mod reopen;

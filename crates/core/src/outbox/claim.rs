@@ -70,7 +70,8 @@ pub struct Claim {
 pub struct Reading {
     /// In the order of their ids.
     pub messages: Vec<Message>,
-    /// In each lane of the reader, everything up to here has been read now.
+    /// In each lane of the reader, everything up to here has been read now. A lane that was read
+    /// further before stays there.
     pub read_to: i64,
     /// Whether there may be more at once.
     pub more: bool,

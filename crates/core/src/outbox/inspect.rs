@@ -15,8 +15,8 @@ pub trait InspectOutbox: Send + Sync {
     /// How it stands.
     async fn outbox(&self) -> Result<OutboxStatus, StoreError>;
 
-    /// How many messages are outstanding, cheaply: what a limit on them is compared with. It may be a
-    /// little too high, never too low.
+    /// How many messages are outstanding, cheaply: what a limit on them is compared with. It may be
+    /// too high, while a sink lags or one lane is behind the others; never too low.
     async fn outstanding(&self) -> Result<Outstanding, StoreError>;
 
     /// The dead, grouped by topic, sink and reason, most first.
@@ -31,8 +31,8 @@ pub trait InspectOutbox: Send + Sync {
     /// Makes dead messages due again, with all attempts. Returns how many, and leaves an audit line.
     async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError>;
 
-    /// Removes dead messages for good; what waits behind one goes on. Returns how many, and leaves an
-    /// audit line.
+    /// Removes dead messages for good; what waits behind one goes on, at the latest when its relay
+    /// shares lanes again. Returns how many, and leaves an audit line.
     async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError>;
 
     /// The last audit lines, newest first.
@@ -92,7 +92,7 @@ pub struct Holder {
 /// How many messages are outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outstanding {
-    /// So many, or a few less.
+    /// So many, or less.
     pub messages: u64,
     /// Messages are refused while there are so many or more.
     pub limit: Option<u64>,

@@ -41,7 +41,7 @@ impl OutboxContent {
             let full = reading.messages.len() == reader.most
                 || bytes > most_bytes && !reading.messages.is_empty();
             if full {
-                reading.read_to = reading.messages.last().map_or(0, |last: &Message| last.id.0);
+                reading.read_to = id.0 - 1;
                 reading.more = true;
                 break;
             }
@@ -71,16 +71,15 @@ impl OutboxContent {
             });
             ids.extend(behind.take(MAX_BEHIND).map(|(id, _)| *id));
         }
-        let mut bytes = 0;
+        let (mut bytes, mut first) = (0, true);
         let messages = ids.into_iter().filter_map(|id| {
             let row = self.aside.get(&id)?;
             let origin = Origin::Aside { attempts: row.attempts, sink: row.sink.clone() };
             self.message(id, origin)
         });
         let fits = |message: &Message| {
-            let before = bytes;
             bytes += message.payload.len();
-            before == 0 || bytes <= request.most_bytes
+            std::mem::take(&mut first) || bytes <= request.most_bytes
         };
         messages.take_while(fits).collect()
     }

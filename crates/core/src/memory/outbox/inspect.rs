@@ -52,6 +52,7 @@ impl InspectOutbox for Memory {
         let dead = outbox.dead(&which);
         for id in &dead {
             let row = outbox.aside.remove(id).expect("it was found a moment ago");
+            outbox.messages.remove(id); // left there it would count as sent
             if let Some(key) = row.held_key() {
                 outbox.tend(&key, now);
             }

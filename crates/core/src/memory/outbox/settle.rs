@@ -36,7 +36,9 @@ impl OutboxContent {
         Settled { late, freed }
     }
 
-    fn set_aside(&mut self, set: SetAside, now: Duration) -> Option<HeldKey> {
+    /// Returns the keys that this touched: two if the message goes to another sink now.
+    fn set_aside(&mut self, set: SetAside, now: Duration) -> Vec<HeldKey> {
+        let before = self.aside.get(&set.id).and_then(AsideRow::held_key);
         let SetAside { lane, id, topic, key, sink, aside } = set;
         let row = self.aside.entry(id).or_insert_with(|| AsideRow {
             lane,
@@ -55,6 +57,6 @@ impl OutboxContent {
         if waits && row.key.is_none() {
             row.become_due(now); // there is nothing that it could wait behind
         }
-        row.held_key()
+        before.into_iter().chain(row.held_key()).collect()
     }
 }

@@ -23,7 +23,9 @@ impl OutboxContent {
         let lost = self.renew(&request.held, until);
         let share = usize::from(LANES).div_ceil(self.relays.len());
         let held = request.held.len() - lost.len();
-        let free: Vec<Lane> = Lane::all().filter(|lane| self.lane(*lane).expires <= now).collect();
+        let kept = |lane| request.held.iter().any(|it| it.lane == lane) && !lost.contains(&lane);
+        let is_free = |lane: &Lane| self.lane(*lane).expires <= now && !kept(*lane);
+        let free: Vec<Lane> = Lane::all().filter(is_free).collect();
         let mut gained = Vec::new();
         for lane in free.into_iter().take(share.saturating_sub(held)) {
             let row = &mut self.lanes[usize::from(lane.0)];

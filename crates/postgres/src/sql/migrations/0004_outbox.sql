@@ -128,20 +128,47 @@ exception
 end
 $$;
 
--- How many messages are outstanding, or a few more: ids that lanes have not passed, and what was set
--- aside and is not dead, counted up to $1.
+-- How many messages are outstanding, or more, never less: all ids from the first that is still to be
+-- read on, and what was set aside and is not dead. Cursors are looked at first; only if `most` is
+-- reached by them, or null, lanes are asked for their first message (index message_lane).
 create or replace function tidegate.outstanding(most bigint)
 returns bigint
-language sql
+language plpgsql
 stable
 as $$
-    select (
-            select case when s.is_called then s.last_value else 0 end from tidegate.message_id s
-        ) - (select floor(avg(l.cursor))::bigint from tidegate.lane l)
-        + (
-            select count(*)
-            from (select from tidegate.aside a where a.state <> 'dead' limit most) a
-        )
+declare
+    last_id bigint;
+    read_to bigint;
+    stuck bigint;
+begin
+    select case when s.is_called then s.last_value else 0 end into last_id
+    from tidegate.message_id s;
+    select count(*) into stuck
+    from (select from tidegate.aside a where a.state <> 'dead' limit most) a;
+    select min(c.cursor) into read_to
+    from (
+        select l.cursor from tidegate.lane l
+        union all
+        select g.cursor from tidegate.lag g
+    ) c;
+    if last_id - read_to + stuck < most then
+        return last_id - read_to + stuck;
+    end if;
+    select coalesce(min(f.id) - 1, last_id) into read_to
+    from (
+        select l.lane, l.cursor from tidegate.lane l
+        union all
+        select g.lane, g.cursor from tidegate.lag g
+    ) c
+    cross join lateral (
+        select m.id
+        from tidegate.message m
+        where m.lane = c.lane and m.id > c.cursor
+        order by m.id
+        limit 1
+    ) f;
+    return greatest(last_id - read_to, 0) + stuck;
+end
 $$;
 
 -- Says why a message is refused, or why all are.
@@ -153,6 +180,7 @@ language plpgsql
 as $$
 declare
     outstanding bigint;
+    header_bytes bigint;
 begin
     if topic is null or topic = '' or topic ~ '[[:cntrl:]*]' then
         raise exception using errcode = 'TG400', message =
@@ -174,9 +202,12 @@ begin
         then
             raise exception using errcode = 'TG400', message =
                 'headers are an object of strings, such as {"content-type": "text/plain"}';
-        elsif octet_length(headers::text) > 8192 then
+        end if;
+        select sum(octet_length(h.key) + octet_length(h.value)) into header_bytes
+        from jsonb_each_text(headers) h;
+        if header_bytes > 8192 then
             raise exception using errcode = 'TG400', message =
-                format('the set of headers has %s bytes; 8192 is the most', octet_length(headers::text));
+                format('the set of headers has %s bytes; 8192 is the most', header_bytes);
         end if;
     end if;
     if most_outstanding is not null then

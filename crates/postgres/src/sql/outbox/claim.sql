@@ -91,7 +91,7 @@ head as materialized (
 line as (
     select h.lane, h.id
     from head h
-    union all
+    union -- a key may have two heads, after somebody retried a dead message
     select b.lane, b.id
     from head h
     cross join lateral (
@@ -130,7 +130,7 @@ select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as
         select case when i.is_called then i.last_value else 0 end from tidegate.message_id i
     ) as last_id,
     (
-        select extract(epoch from greatest(min(d.due_at), now()) - now())::double precision
+        select extract(epoch from min(d.due_at) - now())::double precision
         from unnest($11) as l (lane)
         cross join lateral (
             select a.due_at

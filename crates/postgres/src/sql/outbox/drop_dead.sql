@@ -1,7 +1,7 @@
--- Removes dead messages for good, and leaves an audit line. What waits behind one goes on when its
--- relay looks at the lane again.
+-- Removes dead messages for good, and leaves an audit line: left where it was, a message would count as
+-- sent. What waits behind one goes on when its relay looks at the lane again.
 --
--- Index: aside_dead.
+-- Indexes: aside_dead, message_lane.
 --
 -- $1 ids, $2 topic, $3 sink, $4 part of the reason, each or null; $5 who, $6 why
 with chosen as materialized (
@@ -17,6 +17,11 @@ dropped as (
     delete from tidegate.aside a
     using chosen c
     where a.lane = c.lane and a.id = c.id
+),
+removed as (
+    delete from tidegate.message m
+    using chosen c
+    where m.lane = c.lane and m.id = c.id
 ),
 lanes as materialized (
     select l.lane

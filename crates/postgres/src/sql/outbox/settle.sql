@@ -62,6 +62,12 @@ touched as materialized (
     select lane, sink, key_hash from gone where key_hash is not null
     union
     select lane, sink, key_hash from incoming where key_hash is not null
+    union
+    -- What goes to another sink now leaves the line that it was in.
+    select a.lane, a.sink, a.key_hash
+    from tidegate.aside a
+    join incoming i on i.lane = a.lane and i.id = a.id
+    where a.key_hash is not null
 ),
 first as materialized (
     select t.lane, t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming

@@ -46,8 +46,8 @@ select c.topic,
     count(*) filter (where c.state in ('behind', 'later') and not c.dead) as waiting,
     count(*) filter (where c.state = 'unrouted') as unrouted,
     count(*) filter (where c.dead) as dead,
-    greatest(extract(epoch from now() - min(c.published_at) filter (where not c.dead)), 0)
-        ::double precision as oldest_seconds
+    extract(epoch from now() - min(c.published_at) filter (where not c.dead))::double precision
+        as oldest_seconds
 from counted c
 group by c.topic
 order by c.topic collate "C"

@@ -1,0 +1,128 @@
+//! Looking at an outbox: counts that add up, listings, and single messages.
+
+use super::{
+    relay::{Relay, SINK, dead, new_message, retry},
+    settle::started,
+};
+use crate::harness::{AT_ONCE, Bench, LATER};
+use tidegate_core::{
+    MessageId,
+    outbox::{Aside, DeadGroup, OnDead, Selection, StuckQuery, StuckState, TopicStatus},
+};
+
+pub(crate) async fn status_counts_by_topic(bench: Bench) {
+    let topics = ["b", "a", "b", "b", "a", "a", "b", "c"];
+    bench.publish(topics.map(|topic| new_message(topic, "k")).to_vec()).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let read = relay.read().await;
+    let step = relay.step().to(read[5].id).aside(&read[0], retry(LATER));
+    let step = step.aside(&read[1], Aside::Behind).aside(&read[2], Aside::Later { delay: LATER });
+    step.aside(&read[3], dead(OnDead::Skip)).aside(&read[4], Aside::Unrouted).send().await;
+    let status = bench.outbox().await;
+    assert_eq!((status.holder, status.limit), (None, None));
+    let expected = [
+        TopicStatus { outstanding: 2, waiting: 1, unrouted: 1, ..TopicStatus::default() },
+        TopicStatus { outstanding: 3, retrying: 1, waiting: 1, dead: 1, ..TopicStatus::default() },
+        TopicStatus { outstanding: 1, ..TopicStatus::default() },
+    ];
+    assert_eq!(status.topics.len(), 3);
+    for ((found, expected), topic) in status.topics.into_iter().zip(expected).zip(["a", "b", "c"]) {
+        assert!(found.oldest.is_some_and(|age| age < LATER));
+        let topic = topic.to_owned();
+        assert_eq!(TopicStatus { oldest: None, ..found }, TopicStatus { topic, ..expected });
+    }
+}
+
+pub(crate) async fn a_topic_with_only_dead_has_no_oldest(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[None]).await;
+    relay.step().to(read[0].id).aside(&read[0], dead(OnDead::Skip)).send().await;
+    let status = bench.topic("t").await;
+    assert_eq!((status.outstanding, status.dead, status.oldest), (0, 1, None));
+    relay.step().done(&read[0]).send().await;
+    assert_eq!(bench.outbox().await.topics, []);
+}
+
+pub(crate) async fn what_is_parked_counts_as_dead(bench: Bench) {
+    let keys = [Some("k"), Some("l"), Some("k"), Some("l"), Some("k")];
+    let (mut relay, read) = started(&bench, &keys).await;
+    let step = relay.step().to(read[4].id).aside(&read[0], dead(OnDead::Park));
+    let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], Aside::Behind);
+    step.aside(&read[3], Aside::Behind).aside(&read[4], Aside::Behind).send().await;
+    let status = bench.topic("t").await;
+    assert_eq!((status.dead, status.waiting, status.outstanding), (4, 1, 1));
+    let states: Vec<StuckState> = bench.all_stuck().await.iter().map(|s| s.state).collect();
+    assert_eq!(states.iter().filter(|state| **state == StuckState::Dead).count(), 2);
+}
+
+pub(crate) async fn the_dead_are_grouped_most_first(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[None; 7]).await;
+    let because =
+        |reason: &str| Aside::Dead { attempts: 1, reason: reason.to_owned(), then: OnDead::Skip };
+    let step = relay.step().to(read[6].id).aside(&read[0], because("rare"));
+    let step = step.aside(&read[1], because("common")).aside(&read[3], because("common"));
+    let step =
+        step.aside(&read[4], because("common")).aside_for(&read[5], "other", because("rare"));
+    step.aside(&read[6], retry(LATER)).send().await;
+    let group = |sink: &str, reason: &str, messages, first: usize, last: usize| DeadGroup {
+        topic: "t".to_owned(),
+        sink: sink.to_owned(),
+        reason: reason.to_owned(),
+        messages,
+        first: read[first].id,
+        last: read[last].id,
+    };
+    let groups = bench.store.dead_groups().await.expect("group the dead");
+    let expected = [
+        group(SINK, "common", 3, 1, 4),
+        group(SINK, "rare", 1, 0, 0),
+        group("other", "rare", 1, 5, 5),
+    ];
+    assert_eq!(groups, expected);
+}
+
+pub(crate) async fn what_was_set_aside_is_listed_by_choice_in_pages(bench: Bench) {
+    let topics = ["a", "a", "b", "b", "b"];
+    bench.publish(topics.map(|topic| new_message(topic, None)).to_vec()).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let read = relay.read().await;
+    let step = relay.step().to(read[4].id).aside(&read[0], retry(LATER));
+    let step = step.aside_for(&read[1], "x", dead(OnDead::Skip)).aside(&read[2], retry(AT_ONCE));
+    let step = step.aside(&read[3], dead(OnDead::Block));
+    step.aside_for(&read[4], "", Aside::Unrouted).send().await;
+    let list = async |query: StuckQuery| -> Vec<usize> {
+        let place = |id: MessageId| read.iter().position(|message| message.id == id);
+        let stuck = bench.find_stuck(query).await;
+        stuck.iter().map(|stuck| place(stuck.id).expect("it was read")).collect()
+    };
+    let query = || StuckQuery { limit: 10, ..StuckQuery::default() };
+    let which = |which| StuckQuery { which, ..query() };
+    let any = Selection::default;
+    assert_eq!(list(query()).await, [0, 1, 2, 3, 4]);
+    assert_eq!(list(StuckQuery { limit: 2, ..query() }).await, [0, 1]);
+    assert_eq!(list(StuckQuery { limit: 2, after: read[1].id, ..query() }).await, [2, 3]);
+    assert_eq!(list(StuckQuery { limit: 0, ..query() }).await, [0; 0]);
+    assert_eq!(list(StuckQuery { state: Some(StuckState::Dead), ..query() }).await, [1, 3]);
+    assert_eq!(list(StuckQuery { state: Some(StuckState::Unrouted), ..query() }).await, [4]);
+    let some = vec![read[4].id, read[0].id, MessageId(i64::MAX)];
+    assert_eq!(list(which(Selection { ids: Some(some), ..any() })).await, [0, 4]);
+    assert_eq!(list(which(Selection { ids: Some(Vec::new()), ..any() })).await, [0; 0]);
+    assert_eq!(list(which(Selection { topic: Some("b".into()), ..any() })).await, [2, 3, 4]);
+    assert_eq!(list(which(Selection { sink: Some("x".into()), ..any() })).await, [1]);
+    assert_eq!(list(which(Selection { reason: Some("ad lu".into()), ..any() })).await, [1, 3]);
+    assert_eq!(list(which(Selection { reason: Some("AD LU".into()), ..any() })).await, [0; 0]);
+    assert_eq!(list(which(Selection { reason: Some("%".into()), ..any() })).await, [0; 0]);
+    let both = Selection { topic: Some("b".into()), reason: Some("no".into()), ..any() };
+    assert_eq!(list(which(both)).await, [2]);
+}
+
+pub(crate) async fn a_message_is_found_whatever_became_of_it(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), None, Some("l")]).await;
+    let find = async |id| bench.store.message(id).await.expect("look for a message");
+    let step = relay.step().to(read[1].id).aside(&read[1], dead(OnDead::Skip));
+    step.send().await;
+    for message in &read {
+        assert_eq!(find(message.id).await.as_ref(), Some(message));
+    }
+    assert_eq!(find(MessageId(i64::MAX)).await, None);
+    assert_eq!(find(MessageId(0)).await, None);
+}

@@ -1,0 +1,15 @@
+//! The outbox: what is published is read in order by whoever has its lane, and nothing is lost.
+
+pub(crate) mod claim;
+pub(crate) mod due;
+pub(crate) mod inspect;
+pub(crate) mod keys;
+pub(crate) mod lag;
+pub(crate) mod limit;
+pub(crate) mod publish;
+pub(crate) mod relay;
+pub(crate) mod retain;
+pub(crate) mod settle;
+pub(crate) mod share;
+pub(crate) mod steer;
+pub(crate) mod take_over;

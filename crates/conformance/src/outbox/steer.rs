@@ -1,0 +1,141 @@
+//! What people decide about the dead.
+
+use super::{
+    relay::{Relay, dead, ids, new_message, retry},
+    settle::started,
+};
+use crate::harness::{AT_ONCE, Bench, LATER};
+use tidegate_core::{
+    Message, MessageId,
+    outbox::{
+        Aside, AuditLine, OnDead, Origin, Selection,
+        StuckState::{Behind, Dead, Retry},
+    },
+};
+
+fn by(who: &str) -> AuditLine {
+    let why = "it's \"fixed\" now".to_owned();
+    AuditLine { who: who.to_owned(), why, ..AuditLine::default() }
+}
+
+fn these(messages: &[&Message]) -> Selection {
+    let ids = Some(messages.iter().map(|message| message.id).collect());
+    Selection { ids, ..Selection::default() }
+}
+
+async fn retry_dead(bench: &Bench, which: Selection) -> u64 {
+    bench.store.retry_dead(which, &by("ann")).await.expect("retry the dead")
+}
+
+async fn drop_dead(bench: &Bench, which: Selection) -> u64 {
+    bench.store.drop_dead(which, &by("bob")).await.expect("drop the dead")
+}
+
+/// A dead head, two behind it, and one of another key.
+async fn dead_line(bench: &Bench, then: OnDead) -> (Relay, Vec<Message>) {
+    let (mut relay, read) = started(bench, &[Some("k"), Some("k"), Some("k"), Some("l")]).await;
+    let step = relay.step().to(read[3].id).aside(&read[0], dead(then));
+    let step = step.aside(&read[1], Aside::Behind).aside(&read[2], Aside::Behind);
+    step.aside(&read[3], retry(LATER)).send().await;
+    (relay, read)
+}
+
+pub(crate) async fn a_retried_message_is_due_with_all_attempts_and_the_rest_follows(bench: Bench) {
+    for then in [OnDead::Block, OnDead::Park] {
+        let (mut relay, read) = dead_line(&bench, then).await;
+        assert_eq!(retry_dead(&bench, Selection::default()).await, 1);
+        assert_eq!(retry_dead(&bench, Selection::default()).await, 0, "none is dead any more");
+        let stuck = bench.all_stuck().await;
+        assert_eq!((stuck[0].state, stuck[0].attempts), (Retry, 0));
+        assert_eq!((stuck[0].then, stuck[0].due_in), (OnDead::Skip, Some(AT_ONCE)));
+        assert_eq!(stuck[0].reason, "bad luck", "why it died is still to be seen");
+        assert_eq!((stuck[1].state, stuck[2].state), (Behind, Behind));
+        let due = relay.due().await;
+        assert_eq!(ids(&due), ids(&read[..3]));
+        assert!(matches!(due[0].origin, Origin::Aside { attempts: 0, .. }));
+        let step = due.iter().fold(relay.step(), |step, message| step.done(message));
+        assert_eq!(step.done(&read[3]).send().await.freed.len(), 2);
+        relay.end().await;
+    }
+}
+
+/// A store may leave it to the relay's next sharing to go on.
+pub(crate) async fn what_waits_behind_a_dropped_message_goes_on(bench: Bench) {
+    for then in [OnDead::Block, OnDead::Park] {
+        let (mut relay, read) = dead_line(&bench, then).await;
+        assert_eq!(drop_dead(&bench, Selection::default()).await, 1);
+        relay.share(LATER).await;
+        assert_eq!(
+            bench.states().await,
+            [(read[1].id, Retry), (read[2].id, Behind), (read[3].id, Retry)]
+        );
+        assert_eq!(bench.store.message(read[0].id).await.expect("look for it"), None);
+        assert_eq!(ids(&relay.due().await), ids(&read[1..3]));
+        let step = relay.step().done(&read[1]).done(&read[2]).done(&read[3]);
+        assert_eq!(step.send().await.freed.len(), 2);
+        relay.end().await;
+    }
+}
+
+pub(crate) async fn dropped_while_nobody_has_the_lane_the_next_relay_goes_on(bench: Bench) {
+    let (relay, read) = dead_line(&bench, OnDead::Block).await;
+    relay.end().await;
+    assert_eq!(drop_dead(&bench, these(&[&read[0]])).await, 1);
+    let relay = Relay::start(&bench, "b").await;
+    assert_eq!(ids(&relay.due().await), ids(&read[1..3]));
+}
+
+pub(crate) async fn only_the_dead_among_the_chosen_are_changed(bench: Bench) {
+    let topics = ["a", "a", "b", "b", "b"];
+    bench.publish(topics.map(|topic| new_message(topic, None)).to_vec()).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let read = relay.read().await;
+    let because =
+        |reason: &str| Aside::Dead { attempts: 2, reason: reason.to_owned(), then: OnDead::Skip };
+    let step = relay.step().to(read[4].id).aside(&read[0], because("status 500"));
+    let step = step.aside(&read[1], because("status 400")).aside(&read[2], because("status 500"));
+    step.aside_for(&read[3], "x", because("status 50%")).aside(&read[4], retry(LATER)).send().await;
+    let any = Selection::default;
+    let nowhere = Selection { topic: Some("c".into()), ..any() };
+    assert_eq!(retry_dead(&bench, nowhere.clone()).await, 0);
+    assert_eq!(drop_dead(&bench, nowhere).await, 0);
+    assert_eq!(drop_dead(&bench, these(&[&read[4]])).await, 0, "it is not dead");
+    let server = Selection { topic: Some("b".into()), reason: Some("50".into()), ..any() };
+    let server = Selection { sink: Some("x".into()), ..server };
+    assert_eq!(retry_dead(&bench, server).await, 1);
+    assert_eq!(retry_dead(&bench, these(&[&read[0], &read[4]])).await, 1);
+    let client = Selection { reason: Some("400".into()), ..any() };
+    assert_eq!(drop_dead(&bench, client).await, 1);
+    let states = bench.states().await;
+    let expected = [(0, Retry), (2, Dead), (3, Retry), (4, Retry)];
+    assert_eq!(states, expected.map(|(n, state)| (read[n].id, state)));
+}
+
+pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
+    let (_relay, read) = dead_line(&bench, OnDead::Block).await;
+    let audit = async |limit| bench.store.audit(limit).await.expect("read the audit lines");
+    assert_eq!(audit(10).await, []);
+    retry_dead(&bench, these(&[&read[0]])).await;
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    drop_dead(&bench, Selection::default()).await;
+    let lines = audit(10).await;
+    assert!(lines.iter().all(|line| line.at_ms > 0), "{lines:?}");
+    let unstamped: Vec<AuditLine> =
+        lines.iter().map(|line| AuditLine { at_ms: 0, ..line.clone() }).collect();
+    let line =
+        |who: &str, what: &str, messages| AuditLine { what: what.to_owned(), messages, ..by(who) };
+    assert_eq!(unstamped, [line("bob", "drop", 0), line("ann", "retry", 1)], "newest first");
+    assert_eq!(audit(1).await, lines[..1]);
+}
+
+pub(crate) async fn a_dropped_message_frees_no_other_key(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), Some("l"), Some("k"), Some("l")]).await;
+    let step = relay.step().to(read[3].id).aside(&read[0], dead(OnDead::Block));
+    let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], Aside::Behind);
+    step.aside(&read[3], Aside::Behind).send().await;
+    assert_eq!(drop_dead(&bench, these(&[&read[0]])).await, 1);
+    relay.share(LATER).await;
+    let expected: [(MessageId, _); 3] =
+        [(read[1].id, Dead), (read[2].id, Retry), (read[3].id, Behind)];
+    assert_eq!(bench.states().await, expected);
+}

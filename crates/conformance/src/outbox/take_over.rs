@@ -1,0 +1,138 @@
+//! What a relay learns about lanes that it gains, and what is put in order for it.
+
+use super::relay::{Relay, SINK, dead, new_message, retry, route};
+use crate::harness::{AT_ONCE, Bench, LATER};
+use std::collections::BTreeSet;
+use tidegate_core::{
+    Message, MessageId,
+    outbox::{
+        Aside, Gained, HeldKey, OnDead, Origin, Shared,
+        StuckState::{Behind, Dead, Retry, Unrouted},
+    },
+};
+
+/// A relay that has read what was published; it ends after `settle`.
+async fn left_behind(
+    bench: &Bench,
+    messages: Vec<tidegate_core::NewMessage>,
+    settle: impl AsyncFnOnce(&mut Relay, &[Message]),
+) -> Vec<Message> {
+    bench.publish(messages).await;
+    let mut relay = Relay::start(bench, "gone").await;
+    let read = relay.read().await;
+    settle(&mut relay, &read).await;
+    relay.end().await;
+    read
+}
+
+fn all<T: Ord>(shared: &Shared, of: impl Fn(&Gained) -> Vec<T>) -> BTreeSet<T> {
+    shared.gained.iter().flat_map(of).collect()
+}
+
+pub(crate) async fn keys_that_wait_are_told(bench: Bench) {
+    let keys = ["a", "b", "c", "d", "e", "f"];
+    let messages = keys.map(|key| new_message("t", key)).to_vec();
+    let read = left_behind(&bench, messages, async |relay, read| {
+        let step = relay.step().to(read[5].id).aside(&read[0], retry(LATER));
+        let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], dead(OnDead::Skip));
+        let step = step.aside(&read[3], dead(OnDead::Park)).aside(&read[4], Aside::Unrouted);
+        step.aside(&read[5], Aside::Later { delay: LATER }).send().await;
+    })
+    .await;
+    let mut relay = Relay::new(&bench, "b");
+    relay.routes = Vec::new();
+    let shared = relay.share(LATER).await;
+    let held = |message: &Message| HeldKey {
+        lane: message.lane,
+        sink: SINK.to_owned(),
+        key: message.key_hash().expect("it has a key"),
+    };
+    let expected: BTreeSet<HeldKey> = [0, 1, 3].iter().map(|n| held(&read[*n])).collect();
+    assert_eq!(all(&shared, |gained| gained.held.clone()), expected);
+    assert!(shared.gained.iter().all(|gained| gained.cursor == read[5].id.0));
+    assert_eq!(all(&shared, |gained| gained.aside.clone()), BTreeSet::new());
+}
+
+pub(crate) async fn what_was_set_aside_beyond_the_cursor_is_told(bench: Bench) {
+    let messages = ["a", "b", "a", "c", "a"].map(|key| new_message("t", key)).to_vec();
+    let read = left_behind(&bench, messages, async |relay, read| {
+        let step = relay.step().to(read[0].id).aside(&read[0], retry(AT_ONCE));
+        let step = step.aside(&read[2], Aside::Behind).aside(&read[4], Aside::Behind);
+        step.aside(&read[3], dead(OnDead::Skip)).send().await;
+    })
+    .await;
+    let mut relay = Relay::new(&bench, "b");
+    let shared = relay.share(LATER).await;
+    let expected: BTreeSet<MessageId> = [2, 3, 4].iter().map(|n| read[*n].id).collect();
+    assert_eq!(all(&shared, |gained| gained.aside.clone()), expected);
+    for gained in &shared.gained {
+        let lane = gained.lease.lane;
+        assert!(gained.held.iter().all(|key| key.lane == lane), "each lane its own");
+        let of_lane = |id: &MessageId| read.iter().any(|m| m.id == *id && m.lane == lane);
+        assert!(gained.aside.iter().all(of_lane));
+    }
+    assert_eq!(bench.topic("t").await.outstanding, 4, "none is counted twice");
+    assert_eq!(relay.read().await.len(), 4, "what lies beyond a cursor is read once more");
+}
+
+pub(crate) async fn what_had_no_route_finds_one(bench: Bench) {
+    let messages = vec![
+        new_message("new.a", "k"),
+        new_message("new.a", "k"),
+        new_message("new.b", None),
+        new_message("other", "k"),
+        new_message("new.c", "k"),
+    ];
+    let read = left_behind(&bench, messages, async |relay, read| {
+        let unrouted = read
+            .iter()
+            .fold(relay.step(), |step, message| step.aside_for(message, "", Aside::Unrouted));
+        let settled = unrouted.to(read[4].id).send().await;
+        assert!(settled.freed.iter().all(|key| key.sink.is_empty()));
+    })
+    .await;
+    assert_eq!(bench.topic("new.a").await.unrouted, 2);
+    let mut relay = Relay::new(&bench, "b");
+    relay.routes = vec![route("new.c", "late"), route("new.*", "new"), route("new.a", "never")];
+    let shared = relay.share(LATER).await;
+    let states: Vec<_> = bench.all_stuck().await.into_iter().map(|s| (s.sink, s.state)).collect();
+    let expected =
+        [("new", Retry), ("new", Behind), ("new", Retry), ("", Unrouted), ("late", Retry)];
+    assert_eq!(states, expected.map(|(sink, state)| (sink.to_owned(), state)));
+    let held = all(&shared, |gained| gained.held.clone());
+    assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["late", "new"]);
+    let due = relay.due().await;
+    assert_eq!(due.len(), 4);
+    let origin = Origin::Aside { attempts: 0, sink: "new".to_owned() };
+    assert_eq!(due[0], Message { origin, ..read[0].clone() });
+    let step = due.iter().fold(relay.step(), |step, message| step.done(message));
+    assert_eq!(step.send().await.freed.len(), 2);
+}
+
+pub(crate) async fn a_found_route_keeps_the_order_of_its_key(bench: Bench) {
+    let messages = ["a", "b", "a"].map(|topic| new_message(topic, "k")).to_vec();
+    let read = left_behind(&bench, messages, async |relay, read| {
+        let step = relay.step().to(read[2].id).aside_for(&read[1], "", Aside::Unrouted);
+        step.aside(&read[0], retry(LATER)).aside(&read[2], Aside::Behind).send().await;
+    })
+    .await;
+    let mut relay = Relay::start(&bench, "b").await;
+    assert_eq!(
+        bench.states().await,
+        [(read[0].id, Retry), (read[1].id, Behind), (read[2].id, Behind)]
+    );
+    relay.step().done(&read[0]).send().await;
+    assert_eq!(bench.states().await, [(read[1].id, Retry), (read[2].id, Behind)]);
+}
+
+pub(crate) async fn renewing_leaves_what_was_set_aside_alone(bench: Bench) {
+    bench.publish(vec![new_message("t", "k"), new_message("t", "k")]).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let read = relay.read().await;
+    let step = relay.step().to(read[1].id).aside(&read[0], dead(OnDead::Block));
+    step.aside(&read[1], Aside::Behind).send().await;
+    for _ in 0..2 {
+        relay.share(LATER).await;
+        assert_eq!(bench.states().await, [(read[0].id, Dead), (read[1].id, Behind)]);
+    }
+}
