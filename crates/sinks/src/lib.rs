@@ -38,7 +38,14 @@
 //! ```
 
 #![cfg_attr(
-    not(all(feature = "http", feature = "dataverse")),
+    not(all(
+        feature = "http",
+        feature = "dataverse",
+        feature = "qdrant",
+        feature = "kafka",
+        feature = "file",
+        feature = "stdout"
+    )),
     allow(dead_code, reason = "no single sink uses all that they share")
 )]
 
@@ -52,6 +59,9 @@ mod failure;
 mod hints;
 #[cfg(feature = "http")]
 pub mod http;
+mod pattern;
+#[cfg(feature = "qdrant")]
+pub mod qdrant;
 mod reason;
 mod record;
 mod resolver;

@@ -6,7 +6,7 @@
 mod addresses;
 #[cfg(feature = "http")]
 mod answers;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "qdrant"))]
 mod canned;
 #[cfg(feature = "http")]
 mod credentials;
@@ -14,6 +14,8 @@ mod credentials;
 mod dataverse;
 #[cfg(feature = "http")]
 mod delivery;
+#[cfg(feature = "qdrant")]
+mod qdrant;
 mod support;
 #[cfg(feature = "http")]
 mod tls;
