@@ -56,9 +56,13 @@ mod credential;
 #[cfg(feature = "dataverse")]
 pub mod dataverse;
 mod failure;
+#[cfg(feature = "file")]
+pub mod file;
 mod hints;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(any(feature = "file", feature = "stdout"))]
+mod line;
 mod pattern;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;
@@ -69,6 +73,10 @@ mod retry_after;
 mod rounds;
 mod seconds;
 mod status;
+#[cfg(feature = "stdout")]
+pub mod stdout;
+#[cfg(any(feature = "http", feature = "file", feature = "stdout"))]
+mod time;
 
 pub use address::Allowed;
 pub use config::ConfigError;

@@ -57,14 +57,9 @@ impl Pattern {
         self.places.contains(&Place::Topic)
     }
 
-    /// What stands before the first place.
-    pub fn prefix(&self) -> &str {
-        self.literals.first().map_or("", String::as_str)
-    }
-
-    /// What stands after the last place; the whole, if there is none.
-    pub fn suffix(&self) -> &str {
-        self.literals.last().map_or("", String::as_str)
+    /// What stands before the first place, between two, and after the last.
+    pub fn literals(&self) -> &[String] {
+        &self.literals
     }
 
     /// The name for one item, or what the item lacks. `encode` makes a value fit its place.

@@ -14,6 +14,8 @@ mod credentials;
 mod dataverse;
 #[cfg(feature = "http")]
 mod delivery;
+#[cfg(any(feature = "file", feature = "stdout"))]
+mod lines;
 #[cfg(feature = "qdrant")]
 mod qdrant;
 mod support;
