@@ -16,6 +16,8 @@ mod dataverse;
 mod delivery;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod lines;
+#[cfg(feature = "http")]
+mod messages;
 #[cfg(feature = "qdrant")]
 mod qdrant;
 mod support;
