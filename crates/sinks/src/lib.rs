@@ -10,8 +10,9 @@
 //! | `answer.rs` | status, headers and body → outcome; pure |
 //!
 //! What they share is beside them: `client` is the one place that talks HTTP, `address` says where
-//! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `status`,
-//! `reason`, `retry_after` and `hints` read answers.
+//! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `pattern`
+//! names places by what an item says of itself, `line` writes an item as a line, `rounds` keeps the
+//! order of keys, `status`, `reason`, `retry_after` and `hints` read answers.
 //!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
@@ -61,6 +62,8 @@ pub mod file;
 mod hints;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod line;
 mod pattern;

@@ -1,6 +1,16 @@
 //! The sinks over real sockets, against the drill service and against answers given by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![cfg_attr(
+    not(all(
+        feature = "http",
+        feature = "dataverse",
+        feature = "qdrant",
+        feature = "file",
+        feature = "stdout"
+    )),
+    allow(dead_code, unused_imports, reason = "no single sink's tests use all that they share")
+)]
 
 #[cfg(feature = "http")]
 mod addresses;
@@ -14,6 +24,8 @@ mod credentials;
 mod dataverse;
 #[cfg(feature = "http")]
 mod delivery;
+#[cfg(feature = "kafka")]
+mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod lines;
 #[cfg(feature = "http")]
