@@ -24,6 +24,8 @@ mod credentials;
 mod dataverse;
 #[cfg(feature = "http")]
 mod delivery;
+#[cfg(all(feature = "http", feature = "qdrant", feature = "file", feature = "stdout"))]
+mod docs;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
