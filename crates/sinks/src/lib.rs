@@ -10,8 +10,9 @@
 //! | `answer.rs` | status, headers and body → outcome; pure |
 //!
 //! What they share is beside them: `client` is the one place that talks HTTP, `address` says where
-//! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `status`,
-//! `reason`, `retry_after` and `hints` read answers.
+//! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `pattern`
+//! names places by what an item says of itself, `line` writes an item as a line, `rounds` keeps the
+//! order of keys, `status`, `reason`, `retry_after` and `hints` read answers.
 //!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
@@ -38,7 +39,14 @@
 //! ```
 
 #![cfg_attr(
-    not(all(feature = "http", feature = "dataverse")),
+    not(all(
+        feature = "http",
+        feature = "dataverse",
+        feature = "qdrant",
+        feature = "kafka",
+        feature = "file",
+        feature = "stdout"
+    )),
     allow(dead_code, reason = "no single sink uses all that they share")
 )]
 
@@ -49,9 +57,18 @@ mod credential;
 #[cfg(feature = "dataverse")]
 pub mod dataverse;
 mod failure;
+#[cfg(feature = "file")]
+pub mod file;
 mod hints;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "kafka")]
+pub mod kafka;
+#[cfg(any(feature = "file", feature = "stdout"))]
+mod line;
+mod pattern;
+#[cfg(feature = "qdrant")]
+pub mod qdrant;
 mod reason;
 mod record;
 mod resolver;
@@ -59,6 +76,10 @@ mod retry_after;
 mod rounds;
 mod seconds;
 mod status;
+#[cfg(feature = "stdout")]
+pub mod stdout;
+#[cfg(any(feature = "http", feature = "file", feature = "stdout"))]
+mod time;
 
 pub use address::Allowed;
 pub use config::ConfigError;

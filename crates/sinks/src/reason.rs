@@ -36,7 +36,7 @@ pub fn of(status: u16, body: &[u8]) -> String {
 
 /// The message in a JSON body: services put it in one of a few places.
 pub fn message(value: &Value) -> Option<&str> {
-    const PLACES: [&str; 9] = [
+    const PLACES: [&str; 10] = [
         "/error/message",
         "/error",
         "/message",
@@ -45,6 +45,7 @@ pub fn message(value: &Value) -> Option<&str> {
         "/errors/0/message",
         "/errors/0/detail",
         "/errors/0",
+        "/status/error",
         "/title",
     ];
     PLACES.iter().find_map(|place| value.pointer(place)?.as_str())
@@ -61,6 +62,7 @@ mod tests {
             (r#"{"error":{"code":"7","message":"no"}}"#, "it answered 400: no"),
             (r#"{"title":"t","detail":"no"}"#, "it answered 400: no"),
             (r#"{"errors":[{"message":"no"}]}"#, "it answered 400: no"),
+            (r#"{"status":{"error":"no"},"time":0.1}"#, "it answered 400: no"),
             (r#"{"other":1}"#, r#"it answered 400: {"other":1}"#),
             ("plain\r\n\u{1b}[31mtext", "it answered 400: plain [31mtext"),
             ("", "it answered 400"),

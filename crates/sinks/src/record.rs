@@ -31,6 +31,16 @@ impl<'a> Record<'a> {
         self.get(name).is_some()
     }
 
+    /// The JSON of a field.
+    pub fn raw(&self, name: &str) -> Option<&'a str> {
+        self.get(name).map(RawValue::get)
+    }
+
+    /// Whether it has no fields but these.
+    pub fn only(&self, names: &[&str]) -> bool {
+        self.fields.iter().all(|(field, _)| names.contains(&field.as_ref()))
+    }
+
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         // Of two fields with one name, JSON readers take the last.
         self.fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| *value)

@@ -18,6 +18,8 @@ pub struct Asked<'a> {
     pub items: usize,
     /// Whether the address names the item: then it is the item that is not found.
     pub addressed: bool,
+    /// Whether the item is a message: then it is the receiver that is gone.
+    pub message: bool,
     /// Whether the service can recognize the item: then a conflict may be with its own first
     /// attempt.
     pub recognizable: bool,
@@ -30,16 +32,25 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
     }
     let reason = || reason::of(reply.status, &reply.body);
     match reply.status {
+        // Whatever a receiver of messages says beside that is its own affair.
+        200..=299 if asked.message => all(asked.items, Verdict::Done),
         200..=299 => accepted(reply, asked.items, now),
+        410 if asked.message || !asked.addressed => Outcome::Broken(gone(reply)),
         404 | 410 if asked.addressed => Outcome::Refused(reason()),
         404 => Outcome::Broken(format!("there is nothing at this address: {}", reason())),
-        410 => Outcome::Broken(format!("gone, the endpoint is disabled: {}", reason())),
         // The first attempt, whose answer never came, may still be under way.
         409 if asked.recognizable => all(asked.items, Verdict::Retry(reason())),
         // The service failed at these items; with others it may not.
         500..=599 => all(asked.items, Verdict::Retry(reason())),
         _ => Outcome::Refused(reason()),
     }
+}
+
+/// Nothing will ever be taken there again.
+fn gone(reply: &Reply) -> String {
+    let reason = reason::of(reply.status, &reply.body);
+    let said = reason.strip_prefix("it answered 410").unwrap_or_default();
+    format!("the receiver is gone for good (410){said}")
 }
 
 /// Success for all, unless the service has an answer for each.

@@ -1,5 +1,6 @@
 //! What a user declares of an HTTP sink.
 
+use super::signing::Signer;
 use crate::{
     Allowed, ConfigError, Env, Secret, SecretSource,
     config::{distinct, max_group, timeout},
@@ -13,7 +14,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 const MAX_GROUP: usize = 10_000;
 
 /// Headers that follow from the request itself.
-const OWN_HEADERS: [&str; 8] = [
+pub(super) const OWN_HEADERS: [&str; 8] = [
     "connection",
     "content-length",
     "expect",
@@ -28,8 +29,9 @@ const OWN_HEADERS: [&str; 8] = [
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where requests go. In the path and the query, `{field}` stands for a field of the record and
-    /// `{id}` for the item's stable id, both only with `body = "item"`.
+    /// Where requests go. In the path and the query, `{id}` stands for the item's stable id and, with
+    /// `body = "item"`, `{field}` for a field of the record; with the bodies that are messages,
+    /// `{topic}` and `{key}` stand for those of the message.
     pub url: String,
     /// How.
     #[serde(default)]
@@ -41,9 +43,9 @@ pub struct Config {
     /// What is in a request.
     #[serde(default)]
     pub body: Body,
-    /// Most items in a request: 1 with `body = "item"`, else 1 to 10,000, by default 100.
+    /// Most items in a request: 1 to 10,000 with `"ndjson"` and `"array"`, by default 100; else 1.
     pub max_group: Option<usize>,
-    /// The header that carries the item's stable id with `body = "item"`: by default
+    /// The header that carries the item's stable id if there is one item in a request: by default
     /// `Idempotency-Key`; empty for none.
     pub id_header: Option<String>,
     /// Puts the item's stable id into each record under this name, unless the record has it.
@@ -68,6 +70,10 @@ pub struct Config {
     pub check: Option<String>,
     /// What the requests are to the pacer: by default the method in lower case.
     pub operation: Option<String>,
+    /// Signs each message after Standard Webhooks: secrets in base64, with spaces between them.
+    pub signing: Option<SecretSource>,
+    /// Where CloudEvents come from, unless they say it themselves; by default `tidegate`.
+    pub source: Option<String>,
 }
 
 /// How requests are sent.
@@ -96,6 +102,13 @@ pub enum Body {
     Ndjson,
     /// A JSON array of records.
     Array,
+    /// One message as it is: its payload, and its headers as headers.
+    Message,
+    /// One message as a CloudEvent in JSON.
+    CloudEvents,
+    /// One message as it is, with the attributes of a CloudEvent as headers.
+    #[serde(rename = "cloudevents-binary")]
+    CloudEventsBinary,
 }
 
 /// The value of a header.
@@ -141,17 +154,48 @@ pub enum Credential {
     Basic(String, Secret),
 }
 
+impl Body {
+    /// Whether a request carries one item.
+    pub fn is_single(self) -> bool {
+        !matches!(self, Self::Ndjson | Self::Array)
+    }
+
+    /// Whether items are messages, and not records.
+    pub fn is_message(self) -> bool {
+        matches!(self, Self::Message | Self::CloudEvents | Self::CloudEventsBinary)
+    }
+
+    /// Whether items become CloudEvents.
+    pub fn is_event(self) -> bool {
+        matches!(self, Self::CloudEvents | Self::CloudEventsBinary)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Item => "item",
+            Self::Ndjson => "ndjson",
+            Self::Array => "array",
+            Self::Message => "message",
+            Self::CloudEvents => "cloudevents",
+            Self::CloudEventsBinary => "cloudevents-binary",
+        }
+    }
+}
+
 impl Config {
     /// Most items in a request.
     pub(super) fn max_group(&self) -> Result<usize, ConfigError> {
-        match (self.body, self.max_group) {
-            (Body::Item, None | Some(1)) => Ok(1),
-            (Body::Item, Some(declared)) => {
-                let problem = "with `body` = \"item\" there is one request per item: remove it, or \
-                               use \"ndjson\" or \"array\"";
-                Err(ConfigError::new("max_group", format!("is {declared}, but {problem}")))
+        match (self.body.is_single(), self.max_group) {
+            (true, None | Some(1)) => Ok(1),
+            (true, Some(declared)) => {
+                let problem = format!(
+                    "is {declared}, but with `body` = \"{}\" there is one request per item: \
+                     remove it, or use \"ndjson\" or \"array\"",
+                    self.body.name()
+                );
+                Err(ConfigError::new("max_group", problem))
             }
-            (_, declared) => max_group(declared.unwrap_or(100), MAX_GROUP),
+            (false, declared) => max_group(declared.unwrap_or(100), MAX_GROUP),
         }
     }
 
@@ -161,12 +205,12 @@ impl Config {
 
     /// The header that carries an item's id.
     pub(super) fn id_header(&self) -> Result<Option<HeaderName>, ConfigError> {
-        let name = match (&self.id_header, self.body) {
-            (None, Body::Item) => "idempotency-key",
-            (None, _) => return Ok(None),
+        let name = match (&self.id_header, self.body.is_single()) {
+            (None, true) => "idempotency-key",
+            (None, false) => return Ok(None),
             (Some(name), _) if name.is_empty() => return Ok(None),
-            (Some(name), Body::Item) => name,
-            (Some(_), _) => {
+            (Some(name), true) => name,
+            (Some(_), false) => {
                 let problem = "can carry one id only: use `id_field`, or `body` = \"item\"";
                 return Err(ConfigError::new("id_header", problem));
             }
@@ -182,6 +226,31 @@ impl Config {
             headers.insert(header_name(&key, name)?, text.value(&key, name, env)?);
         }
         Ok(headers)
+    }
+
+    /// Who signs.
+    pub(super) fn signer(&self, env: &Env<'_>) -> Result<Option<Signer>, ConfigError> {
+        let Some(source) = &self.signing else { return Ok(None) };
+        if !self.body.is_single() {
+            let problem = "signs one item per request: use `body` = \"message\"";
+            return Err(ConfigError::new("signing", problem));
+        }
+        Signer::new(&source.resolve("signing", env)?).map(Some)
+    }
+
+    /// Where CloudEvents come from.
+    pub(super) fn source(&self) -> Result<String, ConfigError> {
+        let refused = |problem| Err(ConfigError::new("source", problem));
+        match &self.source {
+            None => Ok("tidegate".to_owned()),
+            Some(_) if !self.body.is_event() => {
+                refused("is of CloudEvents only: use `body` = \"cloudevents\", or remove it")
+            }
+            Some(text) if text.is_empty() || text.contains(char::is_whitespace) => {
+                refused("is no URI reference: use one, such as https://shop.example.com/orders")
+            }
+            Some(text) => Ok(text.clone()),
+        }
     }
 
     /// The connections' names with what they prove themselves by.

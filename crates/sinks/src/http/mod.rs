@@ -1,11 +1,14 @@
-//! Any service that takes JSON over HTTP.
+//! Any service that takes JSON or messages over HTTP.
 //!
 //! Done means a 2xx, or a 2xx of its own for the item. A service can recognize items that come
 //! again by a header (`id_header`, one request per item) or by a field (`id_field`).
 
 mod answer;
+mod cloudevents;
 mod config;
+mod message;
 mod request;
+mod signing;
 mod template;
 
 pub use config::{Basic, Body, Config, Connection, HeaderText, Method};
@@ -26,15 +29,19 @@ use reqwest::{
     RequestBuilder,
     header::{ACCEPT, HeaderMap},
 };
+use signing::Signer;
 use std::time::{Duration, SystemTime};
-use tidegate_core::sink::{Answer, Delivery, Hint, Outcome, Sink, SinkCapabilities, SinkError};
+use tidegate_core::sink::{
+    Answer, Delivery, Hint, Item, Outcome, Sink, SinkCapabilities, SinkError,
+};
 
-/// Delivers to a service that takes JSON over HTTP.
+/// Delivers to a service that takes JSON or messages over HTTP.
 #[derive(Debug)]
 pub struct Http {
     client: Client,
     form: Form,
     headers: HeaderMap,
+    signer: Option<Signer>,
     connections: Vec<(String, Credential)>,
     check: Option<String>,
     capabilities: SinkCapabilities,
@@ -64,7 +71,17 @@ impl Http {
         })?;
         client.judge("url", &form.template.at("/"))?;
         let (headers, check) = (config.headers(env)?, config.check.clone());
-        Ok(Self { client, form, headers, connections, check, capabilities })
+        let signer = config.signer(env)?;
+        Ok(Self { client, form, headers, signer, connections, check, capabilities })
+    }
+
+    /// What is sent for these items, signed if that is asked for.
+    fn parts(&self, items: &[Item<'_>]) -> Result<Parts, String> {
+        let mut parts = self.form.parts(items)?;
+        if let (Some(signer), Some(first)) = (&self.signer, items.first()) {
+            parts.headers.extend(signer.sign(first.id, SystemTime::now(), &parts.body)?);
+        }
+        Ok(parts)
     }
 
     fn request(&self, parts: Parts, credential: &Credential) -> RequestBuilder {
@@ -132,7 +149,7 @@ impl Sink for Http {
             return Failure::Broken(format!("there is no connection {}", delivery.connection))
                 .into();
         };
-        let parts = match self.form.parts(delivery.items) {
+        let parts = match self.parts(delivery.items) {
             Ok(parts) => parts,
             Err(reason) => {
                 return Answer { outcome: Outcome::Refused(reason), hint: Hint::default() };
@@ -142,6 +159,7 @@ impl Sink for Http {
             connection: name,
             items: delivery.items.len(),
             addressed: self.form.template.has_places(),
+            message: self.form.body.is_message(),
             recognizable: self.form.id_header.is_some(),
         };
         match self.client.send(self.request(parts, credential)).await {

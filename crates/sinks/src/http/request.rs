@@ -1,8 +1,10 @@
 //! Items → the request's address, headers and body.
 
 use super::{
+    cloudevents,
     config::{Body, Config, Method},
-    template::Template,
+    message,
+    template::{Scope, Template},
 };
 use crate::{
     ConfigError,
@@ -21,6 +23,8 @@ pub struct Form {
     pub body: Body,
     pub id_header: Option<HeaderName>,
     pub id_field: Option<String>,
+    /// Where CloudEvents come from.
+    source: String,
 }
 
 /// What is sent.
@@ -28,25 +32,32 @@ pub struct Form {
 pub struct Parts {
     pub url: Url,
     pub headers: HeaderMap,
-    pub body: String,
+    pub body: Vec<u8>,
 }
 
 impl Form {
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        let template = Template::parse(&config.url)?;
-        let single = config.body == Body::Item;
-        if template.has_places() && !single {
+        let scope = if config.body.is_message() { Scope::Message } else { Scope::Record };
+        let template = Template::parse(&config.url, scope)?;
+        let refused = |key: &str, problem: &str| Err(ConfigError::new(key, problem));
+        if template.has_places() && !config.body.is_single() {
             let problem = "has a `{…}`, but a request carries many records: use `body` = \"item\"";
-            return Err(ConfigError::new("url", problem));
+            return refused("url", problem);
         }
-        if config.method == Method::Delete && single && !template.has_places() {
-            let problem = "does not say what to delete: put `{id}` or a field into it";
-            return Err(ConfigError::new("url", problem));
+        if config.method == Method::Delete && config.body.is_message() {
+            return refused("method", "is DELETE, which carries no message: use POST or PUT");
+        }
+        if config.method == Method::Delete && config.body == Body::Item && !template.has_places() {
+            return refused("url", "does not say what to delete: put `{id}` or a field into it");
         }
         if config.id_field.as_deref() == Some("") {
-            return Err(ConfigError::new("id_field", "is empty: name a field, or remove it"));
+            return refused("id_field", "is empty: name a field, or remove it");
+        }
+        if config.id_field.is_some() && config.body.is_message() {
+            return refused("id_field", "would change a message: remove it, or use `id_header`");
         }
         Ok(Self {
+            source: config.source()?,
             template,
             method: config.method,
             body: config.body,
@@ -58,33 +69,32 @@ impl Form {
     /// The request for these items, or what is wrong with one of them.
     pub fn parts(&self, items: &[Item<'_>]) -> Result<Parts, String> {
         let first = items.first().ok_or("there is nothing to send")?;
-        let mut headers = HeaderMap::new();
+        let (mut headers, body) = match self.body {
+            Body::Item => self.records(items, "application/json", ["", "", ""])?,
+            Body::Ndjson => self.records(items, "application/x-ndjson", ["", "\n", "\n"])?,
+            Body::Array => self.records(items, "application/json", ["[", ",", "]"])?,
+            Body::Message => (message::plain(first), first.payload.to_vec()),
+            Body::CloudEvents => cloudevents::structured(first, &self.source)?,
+            Body::CloudEventsBinary => cloudevents::binary(first, &self.source)?,
+        };
         if let Some(name) = &self.id_header {
             let id = HeaderValue::from_str(first.id);
             let id = id.map_err(|_| "the item's id cannot be sent in a header".to_owned())?;
             headers.insert(name, id);
         }
-        let body = self.body(items)?;
-        if !body.is_empty() {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type()));
-        }
         Ok(Parts { url: self.template.fill(first)?, headers, body })
     }
 
-    fn media_type(&self) -> &'static str {
-        match self.body {
-            Body::Item | Body::Array => "application/json",
-            Body::Ndjson => "application/x-ndjson",
+    fn records(
+        &self,
+        items: &[Item<'_>],
+        media_type: &'static str,
+        [before, between, after]: [&str; 3],
+    ) -> Result<(HeaderMap, Vec<u8>), String> {
+        let mut headers = HeaderMap::new();
+        if self.body == Body::Item && self.method == Method::Delete {
+            return Ok((headers, Vec::new()));
         }
-    }
-
-    fn body(&self, items: &[Item<'_>]) -> Result<String, String> {
-        let (before, between, after) = match self.body {
-            Body::Item if self.method == Method::Delete => return Ok(String::new()),
-            Body::Item => ("", "", ""),
-            Body::Ndjson => ("", "\n", "\n"),
-            Body::Array => ("[", ",", "]"),
-        };
         let length: usize = items.iter().map(|item| item.payload.len() + 1).sum();
         let mut body = String::with_capacity(length + 2);
         body.push_str(before);
@@ -93,7 +103,10 @@ impl Form {
             body.push_str(&self.record(item)?);
         }
         body.push_str(after);
-        Ok(body)
+        if !body.is_empty() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
+        Ok((headers, body.into_bytes()))
     }
 
     /// The record with its id in it, and on one line if lines count.
@@ -134,7 +147,7 @@ mod tests {
     }
 
     fn body(config: &str) -> String {
-        form(config).unwrap().parts(&ITEMS).unwrap().body
+        String::from_utf8(form(config).unwrap().parts(&ITEMS).unwrap().body).unwrap()
     }
 
     #[test]
@@ -142,7 +155,7 @@ mod tests {
         assert_eq!(body("body = 'ndjson'"), "{\"a\": 1}\n{\"key\":\"own\"}\n");
         assert_eq!(body("body = 'array'"), "[{\"a\":\n1},{\"key\":\"own\"}]");
         let one = form("").unwrap().parts(&ITEMS[..1]).unwrap();
-        assert_eq!(one.body, ITEMS[0].text().unwrap());
+        assert_eq!(one.body, ITEMS[0].payload);
         assert_eq!(one.headers["idempotency-key"], "1");
         assert_eq!(one.headers["content-type"], "application/json");
         let none = form("id_header = ''").unwrap().parts(&ITEMS[..1]).unwrap();
@@ -175,5 +188,10 @@ mod tests {
         assert!(url("https://h/x", "method = 'DELETE'").contains("put `{id}`"));
         assert!(form("body = 'array'\nid_header = 'x'").unwrap_err().contains("`id_field`"));
         assert!(form("id_header = 'content-length'").unwrap_err().contains("remove it"));
+        let message = |rest: &str| form(&format!("body = 'message'\n{rest}")).unwrap_err();
+        assert!(message("method = 'DELETE'").contains("use POST or PUT"));
+        assert!(message("id_field = 'x'").contains("would change a message"));
+        assert!(message("source = 'x'").contains("of CloudEvents only"));
+        assert!(form("body = 'cloudevents'\nsource = ''").unwrap_err().contains("URI reference"));
     }
 }

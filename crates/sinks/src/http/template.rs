@@ -1,4 +1,4 @@
-//! Addresses with places for a record's fields.
+//! Addresses with places for a record's fields, or for what a message says of itself.
 //!
 //! A value fills its place and nothing else: it cannot change the host, add a segment to the path,
 //! end it, or climb out of it.
@@ -26,12 +26,23 @@ enum Place {
     Id,
     /// A field of the record.
     Field(String),
+    /// What the message is about.
+    Topic,
+    /// What must stay in order.
+    Key,
+}
+
+/// Whose places an address has. A record may have a field that is called `topic`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Record,
+    Message,
 }
 
 impl Template {
-    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str, scope: Scope) -> Result<Self, ConfigError> {
         let refused = |problem: &str| ConfigError::new("url", problem);
-        let (literals, places) = split(text).map_err(refused)?;
+        let (literals, places) = split(text, scope).map_err(|problem| refused(&problem))?;
         // Stands for each value while the rest is brought into its normal form.
         let stand_in = stand_in(text);
         let base = service_url("url", &literals.join(&stand_in))?;
@@ -72,7 +83,7 @@ impl Template {
         if !self.has_places() {
             return Ok(self.base.clone());
         }
-        let needs_record = self.places.iter().any(|place| *place != Place::Id);
+        let needs_record = self.places.iter().any(|place| matches!(place, Place::Field(_)));
         let record = needs_record.then(|| Record::read(item.text()?)).transpose()?;
         let mut text = String::new();
         for (index, literal) in self.literals.iter().enumerate() {
@@ -91,34 +102,49 @@ impl Template {
 
 impl Place {
     fn value(&self, item: &Item<'_>, record: Option<&Record<'_>>) -> Result<String, String> {
-        match (self, record) {
+        let (value, what) = match (self, record) {
             (Self::Field(name), Some(record)) => {
-                record.text(name).map(|text| percent_encoded(text.as_str()))
+                return record.text(name).map(|text| percent_encoded(text.as_str()));
             }
-            _ if item.id.is_empty() => Err("the item has no id".to_owned()),
-            _ => Ok(percent_encoded(item.id)),
+            (Self::Topic, _) => (item.topic, "topic"),
+            (Self::Key, _) => (item.key.unwrap_or_default(), "key"),
+            _ => (item.id, "id"),
+        };
+        if value.is_empty() {
+            return Err(format!("the item has no {what}"));
+        }
+        Ok(percent_encoded(value))
+    }
+
+    fn named(name: &str, scope: Scope) -> Result<Self, String> {
+        match (name, scope) {
+            ("", _) => Err("has a `{}`: name a field in it".to_owned()),
+            ("id", _) => Ok(Self::Id),
+            (name, Scope::Record) => Ok(Self::Field(name.to_owned())),
+            ("topic", Scope::Message) => Ok(Self::Topic),
+            ("key", Scope::Message) => Ok(Self::Key),
+            (name, Scope::Message) => Err(format!(
+                "has `{{{name}}}`, but of a message there are {{topic}}, {{key}} and {{id}}"
+            )),
         }
     }
 }
 
 /// The text around places, and the places.
-fn split(text: &str) -> Result<(Vec<String>, Vec<Place>), &'static str> {
+fn split(text: &str, scope: Scope) -> Result<(Vec<String>, Vec<Place>), String> {
     const UNEVEN: &str = "has a `{` or `}` without the other: write a literal one as %7B or %7D";
     let (mut literals, mut places, mut rest) = (Vec::new(), Vec::new(), text);
     while let Some((literal, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}').ok_or(UNEVEN)?;
         if literal.contains('}') || name.contains('{') {
-            return Err(UNEVEN);
-        }
-        if name.is_empty() {
-            return Err("has a `{}`: name a field in it");
+            return Err(UNEVEN.to_owned());
         }
         literals.push(literal.to_owned());
-        places.push(if name == "id" { Place::Id } else { Place::Field(name.to_owned()) });
+        places.push(Place::named(name, scope)?);
         rest = after;
     }
     if rest.contains('}') {
-        return Err(UNEVEN);
+        return Err(UNEVEN.to_owned());
     }
     literals.push(rest.to_owned());
     Ok((literals, places))

@@ -128,7 +128,7 @@ async fn a_redirect_is_not_followed() {
 #[tokio::test]
 async fn an_address_where_nothing_is_breaks_the_sink() {
     let gone = canned("410 Gone", "").await;
-    let reason = "gone, the endpoint is disabled: it answered 410".to_owned();
+    let reason = "the receiver is gone for good (410)".to_owned();
     assert_eq!(gone, Outcome::Broken(reason));
     let service = start(Spec::default());
     let sink = http(&format!("{}/nowhere", service.url()), GROUP);

@@ -3,12 +3,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn fill(template: &str, payload: &str) -> Result<String, String> {
-    let template = Template::parse(template).unwrap();
+    let template = Template::parse(template, Scope::Record).unwrap();
     template.fill(&Item::record("7", payload)).map(String::from)
 }
 
 fn refused(template: &str) -> String {
-    Template::parse(template).unwrap_err().to_string()
+    Template::parse(template, Scope::Record).unwrap_err().to_string()
 }
 
 #[test]
@@ -60,6 +60,25 @@ fn templates_that_mean_nothing_are_refused() {
     assert!(refused("https://u:{a}@h/").contains("basic credentials"));
 }
 
+#[test]
+fn messages_have_places_of_their_own() {
+    let item = Item { topic: "a/b", key: Some("ü"), ..Item::record("7", r#"{"topic":"field"}"#) };
+    let fill = |text: &str, item: &Item<'_>| {
+        Template::parse(text, Scope::Message).unwrap().fill(item).map(String::from)
+    };
+    let url = "https://h/{topic}/{key}?id={id}";
+    assert_eq!(fill(url, &item).unwrap(), "https://h/a%2Fb/%C3%BC?id=7");
+    let record = Item::record("7", r#"{"topic":"field"}"#);
+    assert_eq!(fill("https://h/{topic}", &record).unwrap_err(), "the item has no topic");
+    assert_eq!(fill("https://h/{key}", &record).unwrap_err(), "the item has no key");
+    assert!(fill("https://h/{topic}", &Item { topic: "..", ..item }).is_err());
+    let other = Template::parse("https://h/{name}", Scope::Message).unwrap_err().to_string();
+    assert!(other.contains("{topic}, {key} and {id}"), "{other}");
+    // A record may have a field of that name.
+    let field = Template::parse("https://h/{topic}", Scope::Record).unwrap().fill(&record);
+    assert_eq!(field.unwrap().as_str(), "https://h/field");
+}
+
 /// What a value must not change.
 fn shape(url: &Url) -> (String, usize, usize, bool) {
     let segments = url.path_segments().map_or(0, Iterator::count);
@@ -104,7 +123,8 @@ proptest! {
 
     #[test]
     fn no_value_changes_the_host_or_the_structure_of_the_path(a in values(), b in values()) {
-        let template = Template::parse("https://example.com:8443/v1/{a}/x{b}/{id}?q={a}").unwrap();
+        let text = "https://example.com:8443/v1/{a}/x{b}/{id}?q={a}";
+        let template = Template::parse(text, Scope::Record).unwrap();
         let payload = json!({ "a": a, "b": b }).to_string();
         let plain = template.fill(&Item::record("1", r#"{"a":"1","b":"1"}"#)).unwrap();
         if let Ok(url) = template.fill(&Item::record(&b, &payload)) {
