@@ -64,7 +64,7 @@ fn start_log(global: &Global, command: &Command) {
 /// Phases and closed batches are what a worker has to say; a progress bar says the latter.
 fn usual_level(command: &Command) -> &'static str {
     match command {
-        Command::Worker(_) => "tidegate=info,warn",
+        Command::Worker(_) | Command::Relay(_) => "tidegate=info,warn",
         Command::Run(_) if !out::is_watched() => "tidegate=info,warn",
         Command::Run(_) => "tidegate::phases=info,warn",
         _ => "warn",

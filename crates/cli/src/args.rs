@@ -2,6 +2,7 @@
 
 pub mod drill;
 pub mod load;
+pub mod outbox;
 pub mod pace;
 
 use crate::{
@@ -144,6 +145,23 @@ pub enum Command {
     /// See how fast loads may go, and why; try the pacer on a simulated service
     #[command(after_help = pace::EXAMPLES)]
     Pace(pace::PaceArgs),
+    /// Publish a message to the outbox
+    #[command(after_help = outbox::PUBLISH_EXAMPLES)]
+    Publish(outbox::PublishArgs),
+    /// Deliver the messages of the outbox to the sinks that routes name
+    #[command(after_help = outbox::RELAY_EXAMPLES)]
+    Relay(outbox::RelayArgs),
+    /// Look at the outbox and steer what went wrong
+    #[command(after_help = outbox::OUTBOX_EXAMPLES)]
+    Outbox {
+        #[command(subcommand)]
+        command: outbox::OutboxCommand,
+    },
+    /// Check the settings, and reach the store and every sink
+    #[command(
+        after_help = "Examples:\n  tidegate check\n  tidegate check --config relay.toml --json"
+    )]
+    Check,
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),

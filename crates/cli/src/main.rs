@@ -50,6 +50,10 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Load(args) => commands::load::run(app, args).await,
         Command::Pace(args) => commands::pace::run(app, args).await,
         Command::Drill { command } => commands::drill::run(app, command).await,
+        Command::Publish(args) => commands::publish::run(app, args).await,
+        Command::Relay(args) => commands::relay::run(app, args).await,
+        Command::Outbox { command } => commands::outbox::run(app, command).await,
+        Command::Check => commands::check::run(app).await,
         Command::Migrate(args) => commands::migrate::run(app, args).await,
         Command::Bench(args) => {
             bench::run(args, app.address.url(), app.json).await.map(|()| Exit::Done)

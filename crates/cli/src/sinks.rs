@@ -3,14 +3,15 @@
 use crate::{
     app::App,
     args::load::{PaceFlags, SinkFlags},
-    suggest::did_you_mean,
+    suggest::{did_you_mean, unknown_field},
 };
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tidegate::{
     Sink, pacer,
-    sinks::{Env, dataverse, http},
+    relay::PlannedSink,
+    sinks::{Env, dataverse, file, http, qdrant, stdout},
 };
 use toml::{Table, Value};
 
@@ -27,7 +28,26 @@ pub struct OpenSink {
     pub pacer: pacer::Options,
 }
 
-const KINDS: [&str; 2] = ["http", "dataverse"];
+/// What a sink can be, in this binary.
+const KINDS: &[&str] = &[
+    "http",
+    "dataverse",
+    "qdrant",
+    "file",
+    "stdout",
+    #[cfg(feature = "kafka")]
+    "kafka",
+    #[cfg(feature = "nats")]
+    "nats",
+    #[cfg(feature = "amqp")]
+    "amqp",
+    #[cfg(feature = "redis")]
+    "redis",
+];
+/// What a sink could be in a binary that was built with this feature.
+const FEATURES: [&str; 4] = ["kafka", "nats", "amqp", "redis"];
+/// Sinks for messages: a record has no topic.
+const FOR_MESSAGES: [&str; 7] = ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
@@ -52,12 +72,44 @@ fn make(
 ) -> Result<(Arc<dyn Sink>, Option<Value>)> {
     let pacer = declared.remove("pacer");
     let kind = take_kind(&mut declared, name)?;
+    if FOR_MESSAGES.contains(&kind) {
+        bail!("`{kind}` is a sink for messages: use it with `tidegate relay`");
+    }
     add_flags(&mut declared, flags, kind)?;
-    let sink: Arc<dyn Sink> = match kind {
-        "http" => Arc::new(http::Http::new(&decode(declared)?, env)?),
-        _ => Arc::new(dataverse::Dataverse::new(&decode(declared)?, env)?),
+    Ok((of_kind(kind, declared, env)?, pacer))
+}
+
+/// Makes the sink that is declared under a name, for messages. Nothing is sent.
+pub fn planned(name: &str, declared: &Table) -> Result<PlannedSink> {
+    let env = |variable: &str| std::env::var(variable).ok();
+    let make = || {
+        let mut declared = declared.clone();
+        let pacer = declared.remove("pacer");
+        let kind = take_kind(&mut declared, name)?;
+        let sink = of_kind(kind, declared, &env)?;
+        Ok((sink, paced(pacer, &PaceFlags::default())?))
     };
-    Ok((sink, pacer))
+    let (sink, pacer) = make().with_context(|| about(name))?;
+    Ok(PlannedSink { name: name.to_owned(), sink, pacer })
+}
+
+fn of_kind(kind: &str, declared: Table, env: &Env<'_>) -> Result<Arc<dyn Sink>> {
+    Ok(match kind {
+        "http" => Arc::new(http::Http::new(&decode(declared)?, env)?),
+        "dataverse" => Arc::new(dataverse::Dataverse::new(&decode(declared)?, env)?),
+        "qdrant" => Arc::new(qdrant::Qdrant::new(&decode(declared)?, env)?),
+        "file" => Arc::new(file::FileSink::new(&decode(declared)?)?),
+        "stdout" => Arc::new(stdout::Stdout::new(&decode(declared)?)?),
+        #[cfg(feature = "kafka")]
+        "kafka" => Arc::new(tidegate::sinks::kafka::Kafka::new(&decode(declared)?, env)?),
+        #[cfg(feature = "nats")]
+        "nats" => Arc::new(tidegate::sinks::nats::Nats::new(&decode(declared)?, env)?),
+        #[cfg(feature = "amqp")]
+        "amqp" => Arc::new(tidegate::sinks::amqp::Amqp::new(&decode(declared)?, env)?),
+        #[cfg(feature = "redis")]
+        "redis" => Arc::new(tidegate::sinks::redis::Redis::new(&decode(declared)?, env)?),
+        _ => bail!("`{kind}` is no kind of sink: {}", KINDS.join(", ")),
+    })
 }
 
 /// With an address there is no file: what it says about keys is about flags.
@@ -118,9 +170,14 @@ fn by_name(app: &App, name: &str) -> Result<Table> {
 fn take_kind(declared: &mut Table, name: &str) -> Result<&'static str> {
     let kind = declared.remove("kind");
     let word = kind.as_ref().and_then(Value::as_str);
-    KINDS.into_iter().find(|kind| Some(*kind) == word).ok_or_else(|| {
-        anyhow!("the sink {name} has no `kind` that is known here: {}", KINDS.join(" or "))
-    })
+    if let Some(known) = KINDS.iter().find(|kind| Some(**kind) == word) {
+        return Ok(known);
+    }
+    if let Some(feature) = FEATURES.iter().find(|feature| Some(**feature) == word) {
+        bail!("this binary was built without the feature `{feature}`, which the sink {name} needs");
+    }
+    let hint = did_you_mean(word.unwrap_or_default(), KINDS.iter().copied());
+    Err(anyhow!("the sink {name} has no `kind` that is known here{hint}: {}", KINDS.join(", ")))
 }
 
 /// Flags go before what is declared.
@@ -188,8 +245,8 @@ fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
 fn decode<T: DeserializeOwned>(declared: Table) -> Result<T> {
     serde_path_to_error::deserialize(Value::Table(declared)).map_err(|error| {
         match error.path().to_string() {
-            root if root == "." => anyhow!("{}", error.inner().message()),
-            path => anyhow!("`{path}`: {}", error.inner().message()),
+            root if root == "." => anyhow!("{}", unknown_field(error.inner().message())),
+            path => anyhow!("`{path}`: {}", unknown_field(error.inner().message())),
         }
     })
 }

@@ -30,7 +30,7 @@ pub fn positive(text: &str) -> Result<u64, String> {
     count(text)?.checked_sub(1).map(|less| less + 1).ok_or_else(|| "must be above 0".to_owned())
 }
 
-/// A time: `250ms`, `30s`, `5m`, `1h`.
+/// A time: `250ms`, `30s`, `5m`, `1h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
@@ -38,13 +38,14 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no time: write 250ms, 30s, 5m or 1h");
+        let wrong = || format!("`{text}` is no time: write 250ms, 30s, 5m, 1h or 7d");
         let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
         let seconds = match &text[unit..] {
             "ms" => 0.001,
             "s" => 1.0,
             "m" | "min" => 60.0,
             "h" => 3600.0,
+            "d" => 86_400.0,
             _ => return Err(wrong()),
         };
         let number: f64 = text[..unit].parse().map_err(|_| wrong())?;
@@ -115,7 +116,7 @@ mod tests {
         {
             assert_eq!(text.parse(), Ok(Span(Duration::from_millis(millis))), "{text}");
         }
-        for text in ["", "5", "s", "5 s", "-1s", "1d", "1.2.3s"] {
+        for text in ["", "5", "s", "5 s", "-1s", "1w", "1.2.3s"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
         assert_eq!("none".parse(), Ok(Timeout(None)));

@@ -2,10 +2,12 @@
 
 use crate::error;
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
+use futures_util::TryStreamExt;
 use std::{
     collections::hash_map::RandomState,
     future::Future,
     hash::BuildHasher,
+    pin::pin,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -101,6 +103,43 @@ impl Pool {
         self.statements.fetch_add(1, Ordering::Relaxed);
         match timeout_at(deadline, client.query_typed(sql, params)).await {
             Ok(answer) => Ok(answer),
+            Err(_) => {
+                discard(client);
+                Err(error::deadline(operation))
+            }
+        }
+    }
+
+    /// Sends one statement that changes nothing, and hands its rows over as they come. Whoever takes them
+    /// may have had enough: then the connection is given up. Returns whether all rows were taken.
+    pub(crate) async fn read(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        params: Params<'_>,
+        mut take: impl FnMut(Row) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        let deadline = Instant::now() + STORE_DEADLINE;
+        let client = self.connection(operation, deadline).await?;
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        let reading = async {
+            let failed = |error| error::failed(operation, error);
+            let params = params.iter().map(|(value, kind)| (*value, kind.clone()));
+            let mut rows = pin!(client.query_typed_raw(sql, params).await.map_err(failed)?);
+            while let Some(row) = rows.try_next().await.map_err(failed)? {
+                if !take(row)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        let whole = timeout_at(deadline, reading).await;
+        match whole {
+            Ok(Ok(true)) => Ok(true),
+            Ok(unfinished) => {
+                discard(client);
+                unfinished
+            }
             Err(_) => {
                 discard(client);
                 Err(error::deadline(operation))

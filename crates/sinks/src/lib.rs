@@ -65,7 +65,7 @@ pub mod http;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
-mod line;
+pub mod line;
 mod pattern;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;

@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod archive;
 pub mod load;
 mod open;
 mod spec;
@@ -28,6 +29,7 @@ pub use open::{Access, OpenStore, open, script};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;
+pub use tidegate_engine::relay;
 pub use tidegate_engine::{
     Limit, PhaseReport, Report, Stop, Until, Worker, WorkerError, WorkerOptions,
 };

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tidegate_core::{Class, Kind, Memory, Source, Store, StoreError, migrate::Schema};
+use tidegate_core::{Class, Kind, Memory, OutboxStore, Source, Store, StoreError, migrate::Schema};
 use tidegate_postgres::Postgres;
 use tidegate_sqlite::{Open, Sqlite};
 
@@ -37,6 +37,15 @@ enum StoreKind {
 impl OpenStore {
     /// As the engine sees it.
     pub fn source(&self) -> Arc<dyn Source> {
+        match &self.kind {
+            StoreKind::Memory(store) => store.clone(),
+            StoreKind::Sqlite(store) => store.clone(),
+            StoreKind::Postgres(store) => store.clone(),
+        }
+    }
+
+    /// As a relay sees it.
+    pub fn outbox_store(&self) -> Arc<dyn OutboxStore> {
         match &self.kind {
             StoreKind::Memory(store) => store.clone(),
             StoreKind::Sqlite(store) => store.clone(),

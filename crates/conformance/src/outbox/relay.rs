@@ -157,7 +157,13 @@ impl Relay {
     /// Asks for these readers, and for what is due in its lanes.
     pub(crate) fn asking(&self, readers: Vec<Reader>) -> ClaimRequest {
         let lanes = self.lanes.keys().copied().collect();
-        ClaimRequest { readers, lanes, under_way: Vec::new(), most_due: 1_000, most_bytes: 1 << 20 }
+        ClaimRequest {
+            readers,
+            lanes,
+            most_due: 1_000,
+            most_bytes: 1 << 20,
+            ..ClaimRequest::default()
+        }
     }
 
     pub(crate) async fn ask(&self, request: ClaimRequest) -> Claim {

@@ -12,6 +12,8 @@ pub struct ClaimRequest {
     pub lanes: Vec<Lane>,
     /// Those that are under way already.
     pub under_way: Vec<MessageId>,
+    /// Sinks that take no more: what was set aside for them is not wanted.
+    pub closed: Vec<String>,
     /// At most so many of those set aside.
     pub most_due: usize,
     /// At most so many bytes of payload for each reader, and for what was set aside; one message may

@@ -5,9 +5,13 @@ use crate::{
     Headers, StoreError,
     error::{Class, Kind},
     limits::{MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES},
+    sink::Item,
 };
 use serde::{Deserialize, Serialize};
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 /// The place of a message in its outbox. Grows in the order in which messages were published.
 #[derive(
@@ -102,6 +106,19 @@ pub struct Message {
 }
 
 impl Message {
+    /// As a sink gets it.
+    pub fn item(&self) -> Item<'_> {
+        let since_1970 = Duration::from_millis(self.published_ms.unsigned_abs());
+        Item {
+            id: &self.name,
+            topic: &self.topic,
+            key: self.key.as_deref(),
+            headers: &self.headers,
+            payload: &self.payload,
+            published_at: Some(SystemTime::UNIX_EPOCH + since_1970),
+        }
+    }
+
     /// What its key is known by.
     pub fn key_hash(&self) -> Option<KeyHash> {
         self.key.as_deref().map(KeyHash::of)

@@ -57,6 +57,10 @@ impl Flow {
             readers,
             lanes: staying.map(|(lane, _)| *lane).collect(),
             under_way: self.under_way.keys().copied().collect(),
+            closed: (0..full.len())
+                .filter(|it| full[*it])
+                .map(|it| self.lines[it].0.clone())
+                .collect(),
             most_due,
             most_bytes: MAX_READ_BYTES,
         };

@@ -5,12 +5,15 @@ use crate::{Postgres, decode::get, error::corrupt};
 use std::{collections::HashMap, time::Duration};
 use tidegate_core::{
     Headers, Message, MessageId, StoreError,
-    limits::MAX_BEHIND,
+    limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
     outbox::{self, Claim, ClaimRequest, Lane, Origin, Reader, Topics},
 };
 use tokio_postgres::{Row, types::Type};
 
 const OPERATION: &str = "claim messages";
+
+/// So many times what was asked for is too much: the window was far too long.
+const TOO_MUCH: usize = 4;
 
 /// A window of ids may be so many times longer than the number of messages that are wanted.
 const SPARSE: i64 = 256;
@@ -26,49 +29,61 @@ pub(super) struct Reading {
 
 impl Reading {
     fn span(&self, reader: &Reader) -> i64 {
-        let most = reader.most as i64;
-        self.spans.get(&reader.name).map_or(most, |span| (*span).clamp(most, most * SPARSE))
+        self.spans.get(&reader.name).copied().unwrap_or(reader.most.max(1) as i64)
     }
 
     /// Looks at more ids if it found few messages among them, and at less if they were too many.
-    fn adapt(&mut self, reader: &Reader, found: usize, cut: bool, whole: bool) {
-        let span = self.span(reader);
-        let next = match (cut, whole && found < reader.most / 2) {
-            (true, _) => span / 2,
-            (false, true) => span * 2,
-            (false, false) => span,
-        };
-        self.spans.insert(reader.name.clone(), next);
+    fn adapt(&mut self, reader: &Reader, next: impl Fn(i64) -> i64) {
+        let span = next(self.span(reader)).clamp(1, reader.most.max(1) as i64 * SPARSE);
+        self.spans.insert(reader.name.clone(), span);
     }
 }
 
 impl Postgres {
     pub(super) async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
         let name = self.outbox_name().await?;
+        loop {
+            if let Some(claim) = self.try_claim(name, request).await? {
+                return Ok(claim);
+            }
+        }
+    }
+
+    /// Reads once. `None` if the windows turned out to hold far more than was asked for; they are
+    /// shorter then.
+    async fn try_claim(
+        &self,
+        name: &str,
+        request: &ClaimRequest,
+    ) -> Result<Option<Claim>, StoreError> {
         let (asked, spans) = {
             let reading = self.memo.reading();
             let spans = request.readers.iter().map(|reader| reading.span(reader)).collect();
             (reading.horizon.ask(), spans)
         };
-        let rows = self.send_claim(request, &asked, &spans).await?;
-        let mut answer = Answer::new(request.readers.len());
-        for row in &rows {
-            answer.add(name, row)?;
+        let mut answer = Answer::new(request);
+        let whole = self.send_claim(request, &asked, &spans, |row| answer.add(name, row)).await?;
+        let mut reading = self.memo.reading();
+        if !whole {
+            request.readers.iter().for_each(|reader| reading.adapt(reader, |span| span / 8));
+            return Ok(None);
         }
         let seen = answer.seen.ok_or_else(|| corrupt(OPERATION, "the answer has no head"))?;
-        let mut reading = self.memo.reading();
         reading.horizon.learn(&asked, seen);
-        for (n, reader) in request.readers.iter().enumerate() {
-            let got = &mut answer.claim.readings[n];
-            got.messages.sort_unstable_by_key(|message| message.id);
+        for (reader, got) in request.readers.iter().zip(&mut answer.claim.readings) {
+            let bytes = sort_and_cut(got, reader.most, request.most_bytes);
             got.more = got.read_to < answer.horizon;
-            // A limit cuts at a message; the end of a window is where it was meant to be.
-            let cut = got.messages.last().is_some_and(|last| last.id.0 == got.read_to && got.more);
-            reading.adapt(reader, got.messages.len(), cut, got.more);
+            let few = got.messages.len() < reader.most / 2 && bytes < request.most_bytes / 2;
+            let cut = got.messages.last().is_some_and(|last| last.id.0 == got.read_to);
+            match (got.more, cut, few) {
+                (true, true, _) => reading.adapt(reader, |span| span - span / 4),
+                (true, false, true) => reading.adapt(reader, |span| span * 2),
+                _ => {}
+            }
         }
         answer.claim.held_back = reading.horizon.is_behind();
         answer.claim.due.sort_unstable_by_key(|message| message.id);
-        Ok(answer.claim)
+        Ok(Some(answer.claim))
     }
 
     async fn send_claim(
@@ -76,14 +91,14 @@ impl Postgres {
         request: &ClaimRequest,
         asked: &Asked,
         spans: &Vec<i64>,
-    ) -> Result<Vec<Row>, StoreError> {
+        take: impl FnMut(Row) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
         let readers = &request.readers;
         let numbers: Vec<i32> = (0..readers.len() as i32).collect();
         let takes: Vec<Option<String>> =
             readers.iter().map(|it| it.takes.as_ref().and_then(|it| Topics::regex([it]))).collect();
         let leaves: Vec<Option<String>> =
             readers.iter().map(|reader| Topics::regex(&reader.leaves)).collect();
-        let most: Vec<i64> = readers.iter().map(|reader| reader.most as i64).collect();
         let places = || {
             readers.iter().zip(&numbers).flat_map(|(it, n)| it.places.iter().map(move |p| (n, p)))
         };
@@ -94,7 +109,7 @@ impl Postgres {
         let under_way: Vec<i64> = request.under_way.iter().map(|id| id.0).collect();
         let sql = include_str!("../sql/outbox/claim.sql");
         self.pool
-            .query(
+            .read(
                 OPERATION,
                 sql,
                 &[
@@ -102,7 +117,6 @@ impl Postgres {
                     (&takes, Type::TEXT_ARRAY),
                     (&leaves, Type::TEXT_ARRAY),
                     (spans, Type::INT8_ARRAY),
-                    (&most, Type::INT8_ARRAY),
                     (&place_reader, Type::INT4_ARRAY),
                     (&place_lane, Type::INT2_ARRAY),
                     (&place_after, Type::INT8_ARRAY),
@@ -113,10 +127,29 @@ impl Postgres {
                     (&(request.most_due as i64), Type::INT8),
                     (&(request.most_bytes as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
+                    (&request.closed, Type::TEXT_ARRAY),
                 ],
+                take,
             )
             .await
     }
+}
+
+/// Puts what was read in order, and cuts it to what was asked for. Returns its bytes.
+fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -> usize {
+    reading.messages.sort_unstable_by_key(|message| message.id);
+    let mut bytes = 0;
+    let fits = reading.messages.iter().take(most).take_while(|message| {
+        let before = bytes;
+        bytes += message.payload.len();
+        before == 0 || bytes <= most_bytes
+    });
+    let fit = fits.count();
+    if fit < reading.messages.len() {
+        reading.messages.truncate(fit);
+        reading.read_to = reading.messages.last().map_or(0, |last| last.id.0);
+    }
+    bytes
 }
 
 /// What the rows of an answer say.
@@ -124,15 +157,26 @@ struct Answer {
     claim: Claim,
     horizon: i64,
     seen: Option<Seen>,
+    /// Messages and bytes that may still come before it is too much.
+    left: (usize, usize),
 }
 
 impl Answer {
-    fn new(readers: usize) -> Self {
-        let readings = (0..readers).map(|_| outbox::Reading::default()).collect();
-        Self { claim: Claim { readings, ..Claim::default() }, horizon: 0, seen: None }
+    fn new(request: &ClaimRequest) -> Self {
+        let readings = request.readers.iter().map(|_| outbox::Reading::default()).collect();
+        let most: usize = request.readers.iter().map(|reader| reader.most).sum();
+        let bytes = request.most_bytes + MAX_PAYLOAD_BYTES;
+        Self {
+            claim: Claim { readings, ..Claim::default() },
+            horizon: 0,
+            seen: None,
+            left: (TOO_MUCH * most.max(1), TOO_MUCH * request.readers.len() * bytes),
+        }
     }
 
-    fn add(&mut self, name: &str, row: &Row) -> Result<(), StoreError> {
+    /// Returns whether more can be taken.
+    fn add(&mut self, name: &str, row: Row) -> Result<bool, StoreError> {
+        let row = &row;
         match get(OPERATION, row, "kind")? {
             "seen" => {
                 let number = |column| get::<i64>(OPERATION, row, column);
@@ -147,6 +191,10 @@ impl Answer {
                 let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
                 let origin = Origin::Lane { due_in: seconds.map(positive) };
                 let message = message(name, row, origin)?;
+                let (messages, bytes) = self.left;
+                let left = messages.checked_sub(1).zip(bytes.checked_sub(message.payload.len()));
+                let Some(left) = left else { return Ok(false) };
+                self.left = left;
                 self.reading(row)?.messages.push(message);
             }
             _ => {
@@ -156,7 +204,7 @@ impl Answer {
                 self.claim.due.push(message(name, row, origin)?);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn reading(&mut self, row: &Row) -> Result<&mut outbox::Reading, StoreError> {

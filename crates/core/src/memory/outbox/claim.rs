@@ -8,9 +8,15 @@ use crate::{
 };
 use std::{collections::BTreeSet, time::Duration};
 
+impl ClaimRequest {
+    fn wants(&self, row: &AsideRow) -> bool {
+        self.lanes.contains(&row.lane) && !self.closed.contains(&row.sink)
+    }
+}
+
 impl OutboxContent {
     pub(super) fn claim(&self, request: &ClaimRequest, now: Duration) -> Claim {
-        let wanted = |row: &AsideRow| request.lanes.contains(&row.lane);
+        let wanted = |row: &AsideRow| request.wants(row);
         let timed = |row: &AsideRow| matches!(row.state, StuckState::Retry | StuckState::Later);
         let dues = self
             .aside
@@ -59,7 +65,7 @@ impl OutboxContent {
         let mut heads: Vec<(&MessageId, &AsideRow)> = self
             .aside
             .iter()
-            .filter(|(id, row)| request.lanes.contains(&row.lane) && is_due(row) && free(id))
+            .filter(|(id, row)| request.wants(row) && is_due(row) && free(id))
             .collect();
         heads.sort_by_key(|(id, row)| (row.due, **id));
         heads.truncate(request.most_due);

@@ -6,17 +6,11 @@ use crate::{
     deliver::{Channel, Scene, send},
     relay::group::Group,
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::{Duration, SystemTime},
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use tidegate_core::{
-    Message,
-    sink::{Item, Verdict},
-};
+use tidegate_core::sink::{Item, Verdict};
 use tokio::time::Instant;
 
 impl Work<'_> {
@@ -69,21 +63,9 @@ impl Drop for Sending {
 }
 
 async fn deliver(channel: Arc<Channel>, scene: Sending, group: Group) -> Event {
-    let items: Vec<Item<'_>> = group.messages.iter().map(|queued| item(&queued.message)).collect();
+    let items: Vec<Item<'_>> = group.messages.iter().map(|queued| queued.message.item()).collect();
     // What ends a load is waited for by a relay: there is no other error.
     let (verdicts, _) = send(&channel, &scene, &items).await;
     drop(items);
     Event::Sent(Box::new(group), verdicts)
-}
-
-fn item(message: &Message) -> Item<'_> {
-    let since_1970 = Duration::from_millis(message.published_ms.unsigned_abs());
-    Item {
-        id: &message.name,
-        topic: &message.topic,
-        key: message.key.as_deref(),
-        headers: &message.headers,
-        payload: &message.payload,
-        published_at: Some(SystemTime::UNIX_EPOCH + since_1970),
-    }
 }

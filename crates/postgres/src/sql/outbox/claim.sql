@@ -7,33 +7,34 @@
 --
 -- Indexes: message_lane for lanes, aside_due and aside_key and its primary key for what was set aside.
 --
--- Only ids up to the horizon are read: the highest of the marks in $9 whose transactions in $10 are all
--- over, so that no message with a lower id can still commit. $10 is null for a mark that holds if no
+-- Only ids up to the horizon are read: the highest of the marks in $8 whose transactions in $9 are all
+-- over, so that no message with a lower id can still commit. $9 is null for a mark that holds if no
 -- transaction is open at all.
 --
--- A reader looks at a window of ids that begins with the oldest message in its lanes. Sizes are looked
--- at first, so that wide rows are neither sorted nor read in vain.
+-- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
+-- a limit, and nothing has to be sorted.
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
--- window in ids, $5 most messages; places: $6 reader, $7 lane, $8 after; $9 and $10 marks;
--- set aside: $11 lanes, $12 ids under way, $13 most heads, $14 most bytes, $15 most behind a head
+-- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;
+-- set aside: $10 lanes, $11 ids under way, $12 most heads, $13 most bytes, $14 most behind a head,
+-- $15 sinks that take no more
 with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin, pg_snapshot_xmax(s)::text::bigint as xmax
     from pg_current_snapshot() as s
 ),
 horizon as materialized (
     select coalesce(max(m.id), 0) as id
-    from unnest($9, $10) as m (id, xid)
+    from unnest($8, $9) as m (id, xid)
     join seen s on s.xmin >= coalesce(m.xid, s.xmax)
 ),
 place as materialized (
     select p.n, p.lane, p.after, z.id as horizon
-    from unnest($6, $7, $8) as p (n, lane, after)
+    from unnest($5, $6, $7) as p (n, lane, after)
     join horizon z on p.after < z.id
 ),
 span as materialized (
-    select r.n, r.takes, r.leaves, r.most, h.lo, least(h.lo + r.length - 1, z.id) as hi
-    from unnest($1, $2, $3, $4, $5) as r (n, takes, leaves, length, most)
+    select r.n, r.takes, r.leaves, h.lo, least(h.lo + r.length - 1, z.id) as hi
+    from unnest($1, $2, $3, $4) as r (n, takes, leaves, length)
     cross join horizon z
     left join (
         select p.n, min(f.id) as lo
@@ -48,45 +49,13 @@ span as materialized (
         group by p.n
     ) h on h.n = r.n
 ),
-sized as materialized (
-    select p.n, m.id, m.bytes
-    from span s
-    join place p on p.n = s.n
-    cross join lateral (
-        select m.id, octet_length(m.payload) as bytes
-        from tidegate.message m
-        where m.lane = p.lane and m.id > greatest(p.after, s.lo - 1) and m.id <= s.hi
-            and (s.takes is null or m.topic ~ s.takes)
-            and (s.leaves is null or m.topic !~ s.leaves)
-    ) m
-),
-cut as materialized (
-    select s.n, count(*) as found, max(s.id) filter (where s.k <= p.most and s.total <= $14 or s.k = 1) as last
-    from (
-        select z.n, z.id, row_number() over w as k, sum(z.bytes) over w as total
-        from sized z
-        window w as (partition by z.n order by z.id)
-    ) s
-    join span p on p.n = s.n
-    group by s.n
-),
--- How far each reader gets: to the end of its window, unless a limit cuts it short.
-reach as materialized (
-    select s.n, s.takes, s.leaves, s.lo,
-        case when c.last < (select max(z.id) from sized z where z.n = s.n) then c.last
-            else coalesce(s.hi, h.id)
-        end as hi
-    from span s
-    cross join horizon h
-    left join cut c on c.n = s.n
-),
 head as materialized (
     select a.lane, a.id, a.sink, a.key_hash, a.state
     from tidegate.aside a
-    where a.lane = any ($11) and a.state in ('retry', 'later') and a.due_at <= now()
-        and a.id <> all ($12)
+    where a.lane = any ($10) and a.state in ('retry', 'later') and a.due_at <= now()
+        and a.id <> all ($11) and a.sink <> all ($15)
     order by a.due_at, a.id
-    limit $13
+    limit $12
 ),
 line as (
     select h.lane, h.id
@@ -99,9 +68,9 @@ line as (
         from tidegate.aside b
         where b.lane = h.lane and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
             and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
-            and b.state = 'behind' and b.id <> all ($12)
+            and b.state = 'behind' and b.id <> all ($11)
         order by b.id
-        limit $15
+        limit $14
     ) b
     where h.state = 'retry'
 ),
@@ -131,11 +100,12 @@ select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as
     ) as last_id,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
-        from unnest($11) as l (lane)
+        from unnest($10) as l (lane)
         cross join lateral (
             select a.due_at
             from tidegate.aside a
-            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($12)
+            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($11)
+                and a.sink <> all ($15)
             order by a.due_at
             limit 1
         ) d
@@ -145,7 +115,7 @@ cross join horizon h
 union all
 select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null,
     null
-from reach r
+from span r
 union all
 select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
     (extract(epoch from m.published_at) * 1000)::bigint,
@@ -153,7 +123,7 @@ select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
         then extract(epoch from m.not_before - now())::double precision
     end,
     null, null, null, null, null, null
-from reach r
+from span r
 join place p on p.n = r.n
 cross join lateral (
     select m.id, m.topic, m.key, m.payload, m.headers, m.published_at, m.not_before
@@ -168,4 +138,4 @@ select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers::text,
     (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, null, null, null,
     null
 from due d
-where d.total <= $14 or d.k = 1
+where d.total <= $13 or d.k = 1

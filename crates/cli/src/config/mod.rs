@@ -1,8 +1,10 @@
 //! `tidegate.toml`: what flags and the environment leave open.
 
+pub mod relay;
+
 use crate::{
     snapshot::toml_problem,
-    suggest::did_you_mean,
+    suggest::{did_you_mean, unknown_field},
     units::{Span, Timeout},
 };
 use anyhow::{Context, Result, anyhow, bail};
@@ -32,9 +34,17 @@ pub struct Config {
     /// By name, each as its kind has it.
     #[serde(default)]
     pub sinks: BTreeMap<String, toml::Table>,
+    /// Where messages go: the first that takes a topic decides.
+    #[serde(default)]
+    pub routes: Vec<relay::RouteConfig>,
+    /// What holds for topics: the first that matches decides.
+    #[serde(default)]
+    pub topics: Vec<relay::TopicConfig>,
+    #[serde(default)]
+    pub outbox: relay::OutboxConfig,
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 14] = [
     "store",
     "keep",
     "timeout",
@@ -46,6 +56,9 @@ const KEYS: [&str; 11] = [
     "lease",
     "grace",
     "sinks",
+    "routes",
+    "topics",
+    "outbox",
 ];
 
 /// Reads the file named, or the one in the current directory if there is one.
@@ -68,8 +81,10 @@ fn parse(text: &str) -> Result<Config> {
             one => format!("`{key}` is no setting{one}"),
         });
     }
-    let config: Config = serde_path_to_error::deserialize(toml::Value::Table(table))
-        .map_err(|error| anyhow!("`{}`: {}", error.path(), error.inner().message()))?;
+    let config: Config =
+        serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|error| {
+            anyhow!("`{}`: {}", error.path(), unknown_field(error.inner().message()))
+        })?;
     let counts = [config.threads.map(u64::from), config.range_length, config.flush_runs];
     if counts.contains(&Some(0)) {
         bail!("threads, range_length and flush_runs must be above 0");
@@ -94,12 +109,15 @@ mod tests {
         let config = parse(
             "store = 'memory:'\nkeep = 'sample:5'\ntimeout = 'none'\nmax_attempts = 2\n\
              threads = 3\nrange_length = 1_000\nflush_runs = 7\nflush_after = '10ms'\n\
-             lease = '5s'\ngrace = '1m'\n[sinks.crm]\nkind = 'http'",
+             lease = '5s'\ngrace = '1m'\n[sinks.crm]\nkind = 'http'\n\
+             [[routes]]\ntopic = 'a'\nsink = 'crm'\n[[topics]]\ntopic = 'a'\n[outbox]\nkeep = '7d'",
         )
         .unwrap();
         let printed = format!("{config:?}");
         let is_read = |key: &str| {
-            [": Some(", ": {"].iter().any(|read| printed.contains(&format!("{key}{read}")))
+            [": Some(", ": {", ": [", ": OutboxConfig"]
+                .iter()
+                .any(|read| printed.contains(&format!("{key}{read}")))
         };
         assert!(KEYS.iter().all(|key| is_read(key)), "{printed}");
     }
@@ -113,5 +131,10 @@ mod tests {
         refused("threads = 5000", "at most 4096");
         refused("xyz = 1", "`xyz` is no setting (store, keep, timeout, ");
         refused("threads", "line 1 column 8");
+        refused(
+            "[[routes]]\ntopic = 'a'\nsinc = 'b'",
+            "`sinc` is no key here; did you mean `sink`?",
+        );
+        refused("[[topics]]\ntopic = 'a'\non_dead = 'skipp'", "unknown variant `skipp`");
     }
 }

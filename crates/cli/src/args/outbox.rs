@@ -1,0 +1,194 @@
+//! `tidegate publish`, `tidegate relay`, `tidegate outbox`
+
+use crate::units::{self, Span};
+use clap::{Args as Flags, Subcommand};
+use std::path::PathBuf;
+use tidegate::{MessageId, outbox::StuckState};
+
+pub const PUBLISH_EXAMPLES: &str = "\
+Examples:
+  tidegate publish orders.created '{\"number\": 17}' --key 17
+  tidegate publish orders.created --key 17 < order.json
+  tidegate publish mails 'Hello' --header 'content-type: text/plain' --delay 5m
+  tidegate publish orders.created --lines < orders.ndjson
+
+An application publishes in its own transaction:
+  select tidegate.publish('orders.created', '17', '{\"number\": 17}');";
+
+pub const RELAY_EXAMPLES: &str = "\
+Examples:
+  tidegate relay
+  tidegate relay --to stdout --drain
+  tidegate relay --config /etc/tidegate.toml --store postgres://tide@db/tide
+
+Where messages go is kept in tidegate.toml:
+  [sinks.events]
+  kind = \"http\"
+  url = \"https://hooks.example.com/{topic}\"
+  body = \"cloudevents\"
+  [[routes]]
+  topic = \"orders.*\"
+  sink = \"events\"
+  [[topics]]
+  topic = \"orders.*\"
+  on_dead = \"park\"
+
+Several relays share the work; one that is killed is replaced by the others.";
+
+pub const OUTBOX_EXAMPLES: &str = "\
+Examples:
+  tidegate outbox status
+  tidegate outbox dead
+  tidegate outbox show 4711
+  tidegate outbox retry --topic orders.created --why 'the receiver was fixed'
+  tidegate outbox drop 4711 --why 'a test order'
+  tidegate outbox archive sent/ --older-than 7d";
+
+/// `tidegate publish`
+#[derive(Debug, Flags)]
+pub struct PublishArgs {
+    /// By which it is routed
+    pub topic: String,
+    /// What is delivered [default: read from stdin]
+    pub payload: Option<String>,
+    /// Messages with the same key are delivered in order
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// A header, as `name: value`; may be repeated. Without a content-type the payload is JSON
+    #[arg(long, value_name = "HEADER")]
+    pub header: Vec<String>,
+    /// Not delivered before this has passed
+    #[arg(long, value_name = "TIME", value_parser = units::positive_span)]
+    pub delay: Option<Span>,
+    /// Each line of stdin is a message
+    #[arg(long, conflicts_with = "payload")]
+    pub lines: bool,
+}
+
+/// `tidegate relay`
+#[derive(Debug, Flags)]
+pub struct RelayArgs {
+    /// End when nothing is left that can be delivered
+    #[arg(long)]
+    pub drain: bool,
+    /// Send everything to this sink, whatever the routes say: a name, or `stdout`
+    #[arg(long, value_name = "NAME")]
+    pub to: Option<String>,
+    /// How late a crashed relay's messages go to another one [default: 15s]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE", value_parser = units::positive_span)]
+    pub lease: Option<Span>,
+    /// How long deliveries may go on after Ctrl-C [default: 20s]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", value_parser = units::positive_span)]
+    pub grace: Option<Span>,
+}
+
+/// `tidegate outbox …`
+#[derive(Debug, Subcommand)]
+pub enum OutboxCommand {
+    /// How many messages are outstanding, by topic, and for how long
+    #[command(after_help = "Examples:\n  tidegate outbox status\n  tidegate outbox status --json")]
+    Status,
+    /// Dead messages, grouped by reason
+    #[command(after_help = "Examples:\n  tidegate outbox dead\n  tidegate outbox dead --json")]
+    Dead,
+    /// Messages that were set aside, one by one
+    #[command(after_help = "Examples:\n  tidegate outbox list --state retry --limit 10")]
+    List {
+        /// Only retry, behind, later, unrouted or dead ones
+        #[arg(long, value_parser = state)]
+        state: Option<StuckState>,
+        #[command(flatten)]
+        which: WhichFlags,
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// One message with its payload, whatever became of it
+    #[command(
+        after_help = "Examples:\n  tidegate outbox show 4711\n  tidegate outbox show 4711 --json | jq .payload"
+    )]
+    Show {
+        /// Which message
+        #[arg(value_parser = id)]
+        id: MessageId,
+    },
+    /// Make dead messages due again
+    #[command(
+        after_help = "Examples:\n  tidegate outbox retry 4711\n  tidegate outbox retry --sink crm --why 'it is back'"
+    )]
+    Retry(SteerArgs),
+    /// Remove dead messages for good
+    #[command(after_help = "Examples:\n  tidegate outbox drop 4711 --why 'a test order'")]
+    Drop(SteerArgs),
+    /// Who retried and dropped what, newest first
+    Audit {
+        /// At most this many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+    },
+    /// Refuse new messages while too many are outstanding
+    #[command(after_help = "Examples:\n  tidegate outbox limit 1M\n  tidegate outbox limit off")]
+    Limit {
+        /// So many, or `off`
+        most: String,
+    },
+    /// Write messages that were sent to compressed files, and remove them
+    #[command(
+        after_help = "Examples:\n  tidegate outbox archive sent/ --older-than 7d\n  zstdcat sent/*.ndjson.zst | jq .topic"
+    )]
+    Archive {
+        /// Where to
+        directory: PathBuf,
+        /// Only messages that were published longer ago
+        #[arg(long, value_name = "TIME", default_value = "0s")]
+        older_than: Span,
+    },
+    /// Remove messages that were sent
+    #[command(after_help = "Examples:\n  tidegate outbox purge --older-than 7d")]
+    Purge {
+        /// Only messages that were published longer ago
+        #[arg(long, value_name = "TIME")]
+        older_than: Span,
+    },
+}
+
+/// Which of the messages that were set aside.
+#[derive(Debug, Default, Flags)]
+pub struct WhichFlags {
+    /// Only on this topic
+    #[arg(long, value_name = "TOPIC")]
+    pub topic: Option<String>,
+    /// Only for this sink
+    #[arg(long, value_name = "NAME")]
+    pub sink: Option<String>,
+    /// Only those whose reason contains this
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// `tidegate outbox retry` and `drop`
+#[derive(Debug, Flags)]
+pub struct SteerArgs {
+    /// Which messages
+    #[arg(value_name = "ID", value_parser = id)]
+    pub ids: Vec<MessageId>,
+    #[command(flatten)]
+    pub which: WhichFlags,
+    /// All dead messages
+    #[arg(long, conflicts_with_all = ["ids", "topic", "sink", "reason"])]
+    pub all: bool,
+    /// Kept in the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub why: String,
+}
+
+/// A message by its number, or by the name that sinks know it by.
+fn id(text: &str) -> Result<MessageId, String> {
+    let number = text.rsplit('-').next().unwrap_or_default();
+    number.parse().map(MessageId).map_err(|_| format!("`{text}` is no id of a message"))
+}
+
+fn state(word: &str) -> Result<StuckState, String> {
+    StuckState::parse(word)
+        .ok_or_else(|| format!("`{word}` is none of retry, behind, later, unrouted, dead"))
+}

@@ -1,0 +1,92 @@
+//! `tidegate outbox retry`, `drop`, `audit` and `limit`
+
+use super::list::selection;
+use crate::{
+    app::App,
+    args::outbox::SteerArgs,
+    exit::Exit,
+    out,
+    show::{number::count, status::ago, table::table},
+    units,
+};
+use anyhow::{Result, anyhow, bail};
+use serde_json::json;
+use tidegate::{
+    OpenStore,
+    outbox::{AuditLine, Selection},
+};
+
+/// Makes dead messages due again.
+pub async fn retry(app: &App, store: &OpenStore, args: SteerArgs) -> Result<Exit> {
+    let by = by(&args);
+    let messages = store.retry_dead(chosen(args)?, &by).await?;
+    say(app, "retried", messages)
+}
+
+/// Removes dead messages for good.
+pub async fn drop(app: &App, store: &OpenStore, args: SteerArgs) -> Result<Exit> {
+    let by = by(&args);
+    let messages = store.drop_dead(chosen(args)?, &by).await?;
+    say(app, "dropped", messages)
+}
+
+/// Nothing is chosen by accident.
+fn chosen(args: SteerArgs) -> Result<Selection> {
+    let selection =
+        Selection { ids: Some(args.ids).filter(|ids| !ids.is_empty()), ..selection(args.which) };
+    if selection == Selection::default() && !args.all {
+        bail!("name messages, or choose by --topic, --sink or --reason, or take --all");
+    }
+    Ok(selection)
+}
+
+fn by(args: &SteerArgs) -> AuditLine {
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
+    let who = user.unwrap_or_else(|_| "unknown".to_owned());
+    AuditLine { who, why: args.why.clone(), ..AuditLine::default() }
+}
+
+fn say(app: &App, what: &str, messages: u64) -> Result<Exit> {
+    if app.json {
+        out::json(&json!({ what: messages }))?;
+    }
+    app.say(&match messages {
+        0 => "no dead message was chosen".to_owned(),
+        1 => format!("{what} 1 dead message"),
+        _ => format!("{what} {} dead messages", count(messages)),
+    });
+    Ok(Exit::Done)
+}
+
+/// Shows who changed what.
+pub async fn audit(app: &App, store: &OpenStore, limit: usize) -> Result<Exit> {
+    let lines = store.audit(limit).await?;
+    if app.json {
+        out::json(&lines)?;
+    } else if lines.is_empty() {
+        app.say("nothing was retried or dropped");
+    } else {
+        let rows = lines
+            .into_iter()
+            .map(|line| [ago(line.at_ms), line.who, line.what, line.why, count(line.messages)]);
+        out::data(&table(["age", "who", "what", "why", "messages"], 4, rows.collect()))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Sets the limit on outstanding messages.
+pub async fn limit(app: &App, store: &OpenStore, most: &str) -> Result<Exit> {
+    let most = match most {
+        "off" => None,
+        text => Some(units::positive(text).map_err(|error| anyhow!("{error}, or `off`"))?),
+    };
+    store.limit_outstanding(most).await?;
+    if app.json {
+        out::json(&json!({ "limit": most }))?;
+    }
+    app.say(&match most {
+        Some(most) => format!("messages are refused while {} or more are outstanding", count(most)),
+        None => "messages are never refused".to_owned(),
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,136 @@
+//! `tidegate relay`: delivers the messages of an outbox until it is stopped.
+
+use crate::{
+    app::App, args::outbox::RelayArgs, config::relay::plan, exit::Exit, out, show::number,
+    signals::Signals, store,
+};
+use anyhow::Result;
+use serde_json::json;
+use std::{
+    convert::Infallible,
+    time::{Duration, Instant},
+};
+use tidegate::{
+    Access,
+    relay::{Plan, Relay, RelayOptions, RelayReport, RelayWatch},
+    worker_id,
+};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+const STOPPING: &str =
+    "stopping: deliveries in progress are finished and settled; again to end at once";
+/// How long a sink may take to answer at the start. Nobody waits for it.
+const CHECK: Duration = Duration::from_secs(10);
+const REPORT_EVERY: Duration = Duration::from_secs(10);
+
+/// Delivers until stopped, or until nothing is left.
+pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
+    let plan = plan(&app.config, args.to.as_deref())?;
+    let store = app.address.open(Access::Create).await?;
+    let defaults = RelayOptions::new(worker_id());
+    let config = &app.config;
+    let options = RelayOptions {
+        drain: args.drain,
+        lease: args.lease.or(config.lease).map_or(defaults.lease, |span| span.0),
+        grace: args.grace.or(config.grace).map_or(defaults.grace, |span| span.0),
+        keep: config.outbox.keep.map(|span| span.0),
+        ..defaults
+    };
+    tracing::info!(
+        "relay {} from {} to {}",
+        options.relay.0,
+        store::kind(&store),
+        plan.sinks.iter().map(|sink| sink.name.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    let checks = check_in_background(&plan);
+    let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
+    let relay = Relay::new(store.outbox_store(), plan, options)?;
+    let start = Instant::now();
+    let report = tokio::select! {
+        biased;
+        report = relay.run(signals.stop.clone()) => report?,
+        never = follow(relay.watch()) => match never {},
+    };
+    drop(checks);
+    say_goodbye(app, &report, start.elapsed())?;
+    Ok(signals.code().map_or(Exit::Done, Exit::Stopped))
+}
+
+/// Says which sinks cannot be reached. The relay goes on trying them all the same.
+fn check_in_background(plan: &Plan) -> JoinSet<()> {
+    let mut checks = JoinSet::new();
+    for planned in &plan.sinks {
+        let (name, sink) = (planned.name.clone(), planned.sink.clone());
+        checks.spawn(async move {
+            match timeout(CHECK, sink.check()).await {
+                Ok(Ok(_)) => tracing::info!("{name} is reached"),
+                Ok(Err(error)) => {
+                    tracing::warn!(
+                        "cannot reach {name}: {error}; its messages wait, and it is tried again"
+                    );
+                }
+                Err(_) => tracing::warn!(
+                    "{name} does not answer; its messages wait, and it is tried again"
+                ),
+            }
+        });
+    }
+    checks
+}
+
+/// Logs what was delivered, and which sinks are not there.
+async fn follow(watch: watch::Receiver<RelayWatch>) -> Infallible {
+    let mut ticks = interval(REPORT_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    let mut before = watch.borrow().counts;
+    loop {
+        ticks.tick().await;
+        let now = watch.borrow().clone();
+        let rate = (now.counts.delivered - before.delivered) as f64 / REPORT_EVERY.as_secs_f64();
+        if now.counts != before {
+            tracing::info!(
+                "{} delivered, {}; {} lanes",
+                number::count(now.counts.delivered),
+                number::rate(rate),
+                now.lanes
+            );
+        }
+        for sink in &now.sinks {
+            if let Some(reason) = &sink.absence {
+                tracing::warn!(
+                    "{} is not there: {reason}; {} messages wait",
+                    sink.name,
+                    sink.queued
+                );
+            }
+        }
+        before = now.counts;
+    }
+}
+
+fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
+    let counts = &report.counts;
+    if app.json {
+        let sent: serde_json::Map<_, _> =
+            report.sent.iter().map(|(name, sent)| (name.clone(), json!(sent))).collect();
+        out::json(&json!({ "counts": counts, "sent": sent, "seconds": time.as_secs_f64() }))?;
+    }
+    let mut text = format!("{} delivered", number::count(counts.delivered));
+    for (number, what) in [
+        (counts.coalesced, "coalesced"),
+        (counts.retried, "to be tried again"),
+        (counts.dead, "dead (see `tidegate outbox dead`)"),
+        (counts.unrouted, "without a route"),
+    ] {
+        if number > 0 {
+            text += &format!(", {} {what}", number::count(number));
+        }
+    }
+    app.say(&text);
+    Ok(())
+}

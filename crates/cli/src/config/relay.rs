@@ -1,0 +1,163 @@
+//! What a relay is told by `tidegate.toml`: sinks, routes, and what holds for topics.
+
+use super::Config;
+use crate::{sinks, suggest::did_you_mean, units::Span};
+use anyhow::{Result, anyhow, bail};
+use serde::Deserialize;
+use tidegate::{
+    RetryPolicy,
+    outbox::{OnDead, Pattern, Route},
+    relay::{Plan, PlannedSink, TopicPolicy},
+};
+use toml::Table;
+
+/// `[[routes]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// A topic; `*` stands for any characters.
+    pub topic: String,
+    /// The name of a sink.
+    pub sink: String,
+}
+
+/// `[[topics]]`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicConfig {
+    /// A topic; `*` stands for any characters.
+    pub topic: String,
+    #[serde(default)]
+    pub on_dead: OnDead,
+    #[serde(default)]
+    pub order: Order,
+    #[serde(default)]
+    pub coalesce: bool,
+    pub max_attempts: Option<u32>,
+    pub backoff: Option<Span>,
+    pub max_backoff: Option<Span>,
+}
+
+/// What a key means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Messages with the same key are delivered in order.
+    #[default]
+    Key,
+    /// Nothing for the order.
+    None,
+}
+
+/// `[outbox]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutboxConfig {
+    /// How long messages are kept that were sent.
+    pub keep: Option<Span>,
+}
+
+impl TopicConfig {
+    fn policy(&self) -> Result<TopicPolicy> {
+        let default = RetryPolicy::default();
+        let policy = TopicPolicy {
+            retry: RetryPolicy {
+                max_attempts: self.max_attempts.unwrap_or(default.max_attempts),
+                base: self.backoff.map_or(default.base, |span| span.0),
+                cap: self.max_backoff.map_or(default.cap, |span| span.0),
+            },
+            on_dead: self.on_dead,
+            unordered: self.order == Order::None,
+            coalesce: self.coalesce,
+        };
+        if policy.retry.max_attempts == 0 {
+            bail!("`max_attempts` of topic {} must be above 0", self.topic);
+        }
+        if policy.coalesce && policy.unordered {
+            bail!(
+                "topic {} cannot coalesce without order: its last write must be known",
+                self.topic
+            );
+        }
+        Ok(policy)
+    }
+}
+
+/// All sinks that are declared.
+pub fn sinks(config: &Config) -> Result<Vec<PlannedSink>> {
+    config.sinks.iter().map(|(name, declared)| sinks::planned(name, declared)).collect()
+}
+
+/// Where messages go. With `to`, all go to that sink.
+pub fn plan(config: &Config, to: Option<&str>) -> Result<Plan> {
+    let policies = config.topics.iter().map(|it| Ok((Pattern(it.topic.clone()), it.policy()?)));
+    let policies = policies.collect::<Result<Vec<_>>>()?;
+    let routes: Vec<Route> = match to {
+        Some(sink) => vec![route("*", sink)],
+        None => config.routes.iter().map(|it| route(&it.topic, &it.sink)).collect(),
+    };
+    if routes.is_empty() {
+        bail!(
+            "there are no routes: add [[routes]] with `topic` and `sink` to tidegate.toml, or name a \
+             sink with --to"
+        );
+    }
+    let mut sinks: Vec<PlannedSink> = Vec::new();
+    for route in &routes {
+        if !sinks.iter().any(|sink| sink.name == route.sink) {
+            sinks.push(sinks::planned(&route.sink, &declared(config, &route.sink)?)?);
+        }
+    }
+    Ok(Plan { sinks, routes, policies })
+}
+
+fn route(topics: &str, sink: &str) -> Route {
+    Route { topics: Pattern(topics.to_owned()), sink: sink.to_owned() }
+}
+
+fn declared(config: &Config, name: &str) -> Result<Table> {
+    match config.sinks.get(name) {
+        Some(declared) => Ok(declared.clone()),
+        // It needs no declaration.
+        None if name == "stdout" => {
+            Ok([("kind".to_owned(), "stdout".into())].into_iter().collect())
+        }
+        None => {
+            let hint = did_you_mean(name, config.sinks.keys().map(String::as_str));
+            Err(anyhow!("there is no sink `{name}`{hint}; declare it as [sinks.{name}]"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(text: &str) -> Result<Plan> {
+        plan(&super::super::parse(text)?, None)
+    }
+
+    #[test]
+    fn routes_and_topics_make_a_plan() {
+        let plan = planned(
+            "[sinks.a]\nkind = 'stdout'\n[sinks.b]\nkind = 'file'\npath = 'x.ndjson'\n\
+             [[routes]]\ntopic = 'orders.*'\nsink = 'b'\n[[routes]]\ntopic = '*'\nsink = 'a'\n\
+             [[topics]]\ntopic = 'orders.*'\non_dead = 'park'\nmax_attempts = 3\nbackoff = '1s'\n\
+             [[topics]]\ntopic = 'logs'\norder = 'none'",
+        )
+        .unwrap();
+        assert_eq!(plan.sink_of("orders.new"), plan.sink_named("b"));
+        assert_eq!(plan.policy("orders.new").on_dead, OnDead::Park);
+        assert!(plan.policy("logs").unordered && !plan.policy("other").unordered);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let refused = |text: &str| planned(text).map(|_| ()).unwrap_err().to_string();
+        assert!(refused("").contains("there are no routes"));
+        let text = refused("[sinks.crm]\nkind = 'stdout'\n[[routes]]\ntopic = '*'\nsink = 'crn'");
+        assert!(text.contains("did you mean `crm`?"), "{text}");
+        let text = "[[topics]]\ntopic = 'a'\ncoalesce = true\norder = 'none'";
+        assert!(refused(text).contains("cannot coalesce"));
+    }
+}

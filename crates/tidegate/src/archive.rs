@@ -1,0 +1,97 @@
+//! What becomes of messages that were sent: files, or nothing.
+
+use crate::OpenStore;
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tidegate_core::{MessageId, StoreError, outbox::Sealed};
+use tidegate_sinks::line;
+
+/// Messages that are read at once.
+const READ: usize = 2_000;
+
+/// What was moved.
+#[derive(Clone, Debug, Default)]
+pub struct Archived {
+    /// How many messages.
+    pub messages: u64,
+    /// The files that hold them.
+    pub files: Vec<PathBuf>,
+}
+
+/// Why messages were not archived.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    /// A file could not be written.
+    #[error("{0}")]
+    File(#[from] io::Error),
+}
+
+/// Writes messages that were sent, and published longer ago than `age`, to compressed files of lines, and
+/// removes them. A file is complete and durable before anything is removed; if the removal fails, the
+/// next call writes the same file again.
+pub async fn archive(
+    store: &OpenStore,
+    directory: &Path,
+    age: Duration,
+) -> Result<Archived, ArchiveError> {
+    fs::create_dir_all(directory)?;
+    let mut archived = Archived::default();
+    while let Some(sealed) = store.seal(age).await? {
+        let Some(path) = write(store, directory, sealed).await? else { break };
+        match store.discard(sealed).await? {
+            // Something was added meanwhile: what is in the file is still in the store.
+            0 => fs::remove_file(&path)?,
+            removed => {
+                archived.messages += removed;
+                archived.files.push(path);
+            }
+        }
+    }
+    Ok(archived)
+}
+
+/// Removes messages that were sent, and published longer ago than `age`. Returns how many.
+pub async fn purge(store: &OpenStore, age: Duration) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    while let Some(sealed) = store.seal(age).await? {
+        match store.discard(sealed).await? {
+            0 => break,
+            discarded => removed += discarded,
+        }
+    }
+    Ok(removed)
+}
+
+/// Writes sealed messages to a file named after the first of them. Returns its path.
+async fn write(
+    store: &OpenStore,
+    directory: &Path,
+    sealed: Sealed,
+) -> Result<Option<PathBuf>, ArchiveError> {
+    let mut messages = store.sealed(sealed, MessageId(0), READ).await?;
+    let Some(first) = messages.first().map(|message| message.name.clone()) else {
+        return Ok(None);
+    };
+    let path = directory.join(format!("{first}.ndjson.zst"));
+    let unfinished = directory.join(format!("{first}.ndjson.zst.part"));
+    let mut file = zstd::Encoder::new(File::create(&unfinished)?, 0)?;
+    while let Some(last) = messages.last().map(|message| message.id) {
+        let mut lines = Vec::new();
+        for message in &messages {
+            line::push(&mut lines, &message.item()).map_err(io::Error::other)?;
+        }
+        file.write_all(&lines)?;
+        messages = store.sealed(sealed, last, READ).await?;
+    }
+    file.finish()?.sync_all()?;
+    fs::rename(&unfinished, &path)?;
+    File::open(directory)?.sync_all()?;
+    Ok(Some(path))
+}
