@@ -87,7 +87,7 @@ pub fn planned(name: &str, declared: &Table) -> Result<PlannedSink> {
         let pacer = declared.remove("pacer");
         let kind = take_kind(&mut declared, name)?;
         let sink = of_kind(kind, declared, &env)?;
-        Ok((sink, paced(pacer, &PaceFlags::default())?))
+        anyhow::Ok((sink, paced(pacer, &PaceFlags::default())?))
     };
     let (sink, pacer) = make().with_context(|| about(name))?;
     Ok(PlannedSink { name: name.to_owned(), sink, pacer })

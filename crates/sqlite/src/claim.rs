@@ -163,7 +163,7 @@ impl Plan {
 }
 
 /// As many new fences as there are leases.
-fn fences(sql: &Sql, count: usize) -> Result<std::ops::RangeInclusive<i64>, Failure> {
+pub(crate) fn fences(sql: &Sql, count: usize) -> Result<std::ops::RangeInclusive<i64>, Failure> {
     let last = sql.row(include_str!("sql/claim_fences.sql"), [count], |row| row.get(0))?;
     let last: i64 = last.ok_or_else(|| corrupt("claim", "the table `meta`"))?;
     Ok(last - count as i64 + 1..=last)

@@ -26,7 +26,7 @@ const WAL_PAGES: i64 = 4_096;
 const WAL_BYTES: i64 = 64 << 20;
 
 /// More than there are statements.
-const CACHED_STATEMENTS: usize = 64;
+const CACHED_STATEMENTS: usize = 128;
 
 /// The two connections of a store.
 pub(crate) struct Connections {

@@ -11,6 +11,7 @@ mod errors;
 mod finalize;
 mod inspect;
 mod migrate;
+mod outbox;
 mod pace;
 mod place;
 mod renew;
@@ -21,6 +22,8 @@ mod submit;
 mod thread;
 
 pub use migrate::script;
+pub use outbox::publish;
+pub use rusqlite;
 
 use async_trait::async_trait;
 use errors::Failure;
@@ -60,6 +63,7 @@ struct Inner {
     writer: Thread,
     counters: Arc<Counters>,
     work: Notify,
+    messages: Notify,
 }
 
 impl Sqlite {
@@ -71,6 +75,7 @@ impl Sqlite {
             writer: Thread::start("tidegate-writer", connections.writer)?,
             counters: Arc::default(),
             work: Notify::new(),
+            messages: Notify::new(),
         })))
     }
 
@@ -137,9 +142,18 @@ impl Sqlite {
 
     /// Tells whoever waits in this process, or the next who does, that there may be work.
     fn hint(&self) {
-        self.0.work.notify_waiters();
-        self.0.work.notify_one();
+        tell(&self.0.work);
     }
+
+    /// The same for messages: workers and relays wait apart, so that neither takes the other's hint.
+    fn hint_messages(&self) {
+        tell(&self.0.messages);
+    }
+}
+
+fn tell(hint: &Notify) {
+    hint.notify_waiters();
+    hint.notify_one();
 }
 
 #[async_trait]

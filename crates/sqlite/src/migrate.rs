@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_batches", include_str!("sql/migrations/0001_batches.sql")),
     ("0002_pace", include_str!("sql/migrations/0002_pace.sql")),
     ("0003_loads", include_str!("sql/migrations/0003_loads.sql")),
+    ("0004_outbox", include_str!("sql/migrations/0004_outbox.sql")),
 ];
 
 #[async_trait]

@@ -1,7 +1,8 @@
 //! Prepared statements, counted.
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction};
 use std::{
+    ops::ControlFlow,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
@@ -50,6 +51,29 @@ impl<'c> Sql<'c> {
     ) -> rusqlite::Result<Vec<T>> {
         self.count();
         self.connection.prepare_cached(text)?.query_map(params, read)?.collect()
+    }
+
+    /// Shows rows one after the other, until somebody has seen enough.
+    pub fn each(
+        &self,
+        text: &str,
+        params: impl Params,
+        mut show: impl FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+    ) -> rusqlite::Result<()> {
+        self.count();
+        let mut statement = self.connection.prepare_cached(text)?;
+        let mut rows = statement.query(params)?;
+        while let Some(row) = rows.next()? {
+            if show(row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is read until the answer is dropped is of one moment.
+    pub fn moment(&self) -> rusqlite::Result<Transaction<'_>> {
+        self.connection.unchecked_transaction()
     }
 
     /// The database's clock. Read it once per transaction.

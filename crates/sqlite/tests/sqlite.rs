@@ -6,6 +6,10 @@
 mod cost;
 #[path = "sqlite/files.rs"]
 mod files;
+#[path = "sqlite/outbox.rs"]
+mod outbox;
+#[path = "sqlite/publish.rs"]
+mod publish;
 #[path = "sqlite/schema.rs"]
 mod schema;
 #[path = "sqlite/sharing.rs"]

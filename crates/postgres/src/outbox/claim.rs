@@ -128,6 +128,7 @@ impl Postgres {
                     (&(request.most_bytes as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
                     (&request.closed, Type::TEXT_ARRAY),
+                    (&asked.marked, Type::INT8),
                 ],
                 take,
             )
@@ -180,8 +181,8 @@ impl Answer {
         match get(OPERATION, row, "kind")? {
             "seen" => {
                 let number = |column| get::<i64>(OPERATION, row, column);
-                let (xmin, xmax, drawn) = (number("xmin")?, number("xmax")?, number("last_id")?);
-                self.seen = Some(Seen { xmin, xmax, drawn });
+                let own: Option<i64> = get(OPERATION, row, "own")?;
+                self.seen = Some(Seen { xmin: number("xmin")?, drawn: number("last_id")?, own });
                 self.horizon = number("id")?;
                 let seconds: Option<f64> = get(OPERATION, row, "next_due_seconds")?;
                 self.claim.next_due = seconds.map(positive);

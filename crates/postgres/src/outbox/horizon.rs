@@ -2,9 +2,13 @@
 //!
 //! Ids are drawn from a sequence, in no order of commits: a transaction may draw id 7, another one draw
 //! 8 and commit, and a reader that remembers 8 would never see 7. So a reader notes the last id that was
-//! drawn at some moment, and then waits until every transaction that was open at a later moment is over.
-//! A transaction has its own number before it draws an id (`publish` sees to it), therefore all
-//! that drew an id up to the mark are among those.
+//! drawn, then draws a number for its own transaction, and waits until every transaction with a lower
+//! number is over. Whoever publishes has its number before it draws an id (`publish` sees to it),
+//! therefore all that drew an id up to the mark are among those.
+//!
+//! A number of its own is needed because a snapshot does not tell which transactions have begun: its
+//! `xmax` is the first number behind those that are *over*, and the youngest that are open lie beyond.
+//! It is drawn only if there are ids without a mark.
 //!
 //! Ids that are decided are read in their order, so that what was committed before another message was
 //! published comes first (law 5).
@@ -34,38 +38,35 @@ struct Mark {
 pub(super) struct Seen {
     /// All transactions below are over.
     pub xmin: i64,
-    /// No transaction from here on had begun.
-    pub xmax: i64,
     /// The last id that was drawn, looked at later than the above.
     pub drawn: i64,
+    /// The number that the statement drew for itself, later still.
+    pub own: Option<i64>,
 }
 
 /// What a statement is asked about.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub ids: Vec<i64>,
-    /// `None`: decided if no transaction is open.
-    pub below: Vec<Option<i64>>,
-    drawn: i64,
+    pub below: Vec<i64>,
+    /// Ids beyond this have no mark yet.
+    pub marked: i64,
 }
 
 impl Horizon {
     /// What to ask the next statement about.
     pub fn ask(&self) -> Asked {
-        let marks = self.marks.iter();
-        let known = [(self.decided, Some(0)), (self.drawn, None)];
-        let asked = marks.map(|mark| (mark.id, Some(mark.below))).chain(known);
-        let (ids, below) = asked.unzip();
-        Asked { ids, below, drawn: self.drawn }
+        let marks = self.marks.iter().map(|mark| (mark.id, mark.below));
+        let (ids, below): (Vec<i64>, _) = marks.chain([(self.decided, 0)]).unzip();
+        let marked = ids.iter().copied().max().unwrap_or(0);
+        Asked { ids, below, marked }
     }
 
     /// Learns what a statement saw that was asked about `asked`.
     pub fn learn(&mut self, asked: &Asked, seen: Seen) {
-        let over = |below: Option<i64>| seen.xmin >= below.unwrap_or(seen.xmax);
-        let decided = asked.ids.iter().zip(&asked.below).filter(|(_, below)| over(**below));
+        let decided = asked.ids.iter().zip(&asked.below).filter(|(_, below)| seen.xmin >= **below);
         self.decided = decided.map(|(id, _)| *id).chain([self.decided]).max().unwrap_or(0);
-        // `asked.drawn` was looked at before this statement began.
-        self.marks.push(Mark { id: asked.drawn, below: seen.xmax });
+        self.marks.extend(seen.own.map(|own| Mark { id: seen.drawn, below: own }));
         self.marks.retain(|mark| mark.id > self.decided);
         if self.marks.len() > MOST_MARKS {
             let mut keep = false;
@@ -87,9 +88,11 @@ impl Horizon {
 mod tests {
     use super::*;
 
-    fn look(horizon: &mut Horizon, xmin: i64, xmax: i64, drawn: i64) -> i64 {
+    /// A statement that draws the number `next` if it needs one.
+    fn look(horizon: &mut Horizon, xmin: i64, next: i64, drawn: i64) -> i64 {
         let asked = horizon.ask();
-        horizon.learn(&asked, Seen { xmin, xmax, drawn });
+        let own = (drawn > asked.marked).then_some(next);
+        horizon.learn(&asked, Seen { xmin, drawn, own });
         horizon.decided
     }
 
@@ -98,8 +101,9 @@ mod tests {
         let mut horizon = Horizon::default();
         assert_eq!(look(&mut horizon, 10, 10, 7), 0);
         assert!(horizon.is_behind());
-        assert_eq!(look(&mut horizon, 10, 10, 7), 7);
+        assert_eq!(look(&mut horizon, 11, 11, 7), 7);
         assert!(!horizon.is_behind());
+        assert_eq!(horizon.ask(), Asked { ids: vec![7], below: vec![0], marked: 7 });
     }
 
     #[test]
@@ -107,9 +111,9 @@ mod tests {
         let mut horizon = Horizon::default();
         look(&mut horizon, 10, 12, 7);
         assert_eq!(look(&mut horizon, 10, 15, 9), 0);
-        assert_eq!(look(&mut horizon, 12, 18, 11), 0, "12 may have drawn up to 7");
-        assert_eq!(look(&mut horizon, 15, 18, 11), 7, "those below 15 are over, and 9 is later");
-        assert_eq!(look(&mut horizon, 18, 20, 11), 11);
+        assert_eq!(look(&mut horizon, 11, 18, 11), 0, "11 may have drawn up to 7");
+        assert_eq!(look(&mut horizon, 12, 19, 11), 7, "those below 12 are over, and 9 is later");
+        assert_eq!(look(&mut horizon, 20, 21, 11), 11);
     }
 
     #[test]

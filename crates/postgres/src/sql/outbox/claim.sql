@@ -7,9 +7,9 @@
 --
 -- Indexes: message_lane for lanes, aside_due and aside_key and its primary key for what was set aside.
 --
--- Only ids up to the horizon are read: the highest of the marks in $8 whose transactions in $9 are all
--- over, so that no message with a lower id can still commit. $9 is null for a mark that holds if no
--- transaction is open at all.
+-- Only ids up to the horizon are read: the highest of the marks in $8 below whose transactions in $9 all
+-- are over, so that no message with a lower id can still commit. If ids were drawn beyond $16, this
+-- transaction draws a number of its own, after it has looked which (see horizon.rs).
 --
 -- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
 -- a limit, and nothing has to be sorted.
@@ -17,15 +17,21 @@
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;
 -- set aside: $10 lanes, $11 ids under way, $12 most heads, $13 most bytes, $14 most behind a head,
--- $15 sinks that take no more
+-- $15 sinks that take no more; $16 the last id that has a mark
 with seen as materialized (
-    select pg_snapshot_xmin(s)::text::bigint as xmin, pg_snapshot_xmax(s)::text::bigint as xmax
-    from pg_current_snapshot() as s
+    select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
+),
+drawn as materialized (
+    select d.last_id, case when d.last_id > $16 then pg_current_xact_id()::text::bigint end as own
+    from (
+        select case when i.is_called then i.last_value else 0 end as last_id
+        from tidegate.message_id i
+    ) d
 ),
 horizon as materialized (
     select coalesce(max(m.id), 0) as id
     from unnest($8, $9) as m (id, xid)
-    join seen s on s.xmin >= coalesce(m.xid, s.xmax)
+    join seen s on s.xmin >= m.xid
 ),
 place as materialized (
     select p.n, p.lane, p.after, z.id as horizon
@@ -94,10 +100,7 @@ due as materialized (
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::bigint as published_ms,
     null::double precision as due_seconds, null::integer as attempts, null as sink,
-    s.xmin, s.xmax,
-    (
-        select case when i.is_called then i.last_value else 0 end from tidegate.message_id i
-    ) as last_id,
+    s.xmin, d.last_id, d.own,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
         from unnest($10) as l (lane)
@@ -111,6 +114,7 @@ select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as
         ) d
     ) as next_due_seconds
 from seen s
+cross join drawn d
 cross join horizon h
 union all
 select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null,

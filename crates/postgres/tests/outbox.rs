@@ -1,0 +1,350 @@
+//! What is particular to the outbox on PostgreSQL: ids are drawn in no order of commits, and many
+//! machines publish and read at once.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "the other tests use more of it")]
+mod support;
+
+use futures_util::future::join_all;
+use std::{cell::RefCell, time::Duration};
+use support::{Database, POSTGRES};
+use tidegate_core::{
+    InspectOutbox, Kind, Message, NewMessage, Outbox, Publish, WorkerId,
+    outbox::{
+        Aside, Claim, ClaimRequest, Gained, Place, Progress, Reader, SetAside, Settlement, Share,
+    },
+};
+use tidegate_postgres::Postgres;
+use tokio_postgres::Client;
+
+const LEASE: Duration = Duration::from_secs(60);
+
+fn new_message(key: &str) -> NewMessage {
+    NewMessage {
+        topic: "t".to_owned(),
+        key: Some(key.to_owned()),
+        payload: b"{}".to_vec(),
+        ..NewMessage::default()
+    }
+}
+
+/// A relay with all lanes, which goes on from where it has read to.
+struct Relay<'a> {
+    store: &'a Postgres,
+    lanes: Vec<Gained>,
+    reader: RefCell<Reader>,
+}
+
+impl<'a> Relay<'a> {
+    async fn start(store: &'a Postgres) -> Self {
+        let relay = WorkerId("a relay".to_owned());
+        let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
+        let lanes = store.share_lanes(share).await.unwrap().gained;
+        let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };
+        let places = lanes.iter().map(place).collect();
+        let reader = RefCell::new(Reader { places, most: 1_000, ..Reader::default() });
+        Self { store, lanes, reader }
+    }
+
+    fn request(&self) -> ClaimRequest {
+        ClaimRequest {
+            readers: vec![self.reader.borrow().clone()],
+            lanes: self.lanes.iter().map(|gained| gained.lease.lane).collect(),
+            most_due: 1_000,
+            most_bytes: 1 << 20,
+            ..ClaimRequest::default()
+        }
+    }
+
+    /// One look, and where it has read to.
+    async fn look(&self) -> Claim {
+        let claim = self.store.claim_messages(self.request()).await.unwrap();
+        let read_to = claim.readings[0].read_to;
+        let mut reader = self.reader.borrow_mut();
+        reader.places.iter_mut().for_each(|place| place.after = place.after.max(read_to));
+        claim
+    }
+
+    /// The ids that some looks find.
+    async fn looks(&self, many: usize) -> Vec<i64> {
+        let mut found = Vec::new();
+        for _ in 0..many {
+            found.extend(self.look().await.readings[0].messages.iter().map(|message| message.id.0));
+        }
+        found
+    }
+
+    /// Looks until nothing is held back and nothing more is there.
+    async fn read(&self) -> Vec<Message> {
+        let mut found = Vec::new();
+        loop {
+            let mut claim = self.look().await;
+            found.append(&mut claim.readings[0].messages);
+            if !claim.held_back && !claim.readings[0].more {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn ids(&self) -> Vec<i64> {
+        self.read().await.iter().map(|message| message.id.0).collect()
+    }
+}
+
+async fn publish(client: &Client, key: &str) -> i64 {
+    let sql = "select tidegate.publish('t', $1, '{}')";
+    client.query_one(sql, &[&key]).await.unwrap().get(0)
+}
+
+async fn run(client: &Client, sql: &str) {
+    client.batch_execute(sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_read_beyond_a_message_that_may_still_commit() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let (late, early) = (database.client().await, database.client().await);
+    run(&late, "begin").await;
+    let first = publish(&late, "k").await;
+    assert_eq!(relay.looks(5).await, [0; 0], "it is open, and the youngest of all");
+    let second = publish(&early, "k").await;
+    assert!(first < second);
+    assert_eq!(relay.looks(10).await, [0; 0], "the first may still commit");
+    assert!(relay.look().await.held_back);
+    run(&late, "commit").await;
+    assert_eq!(relay.ids().await, [first, second]);
+}
+
+/// Numbers of transactions are no order either: one that is older publishes after a younger one has
+/// committed, while an even older one is open.
+#[tokio::test]
+async fn an_old_transaction_publishes_after_a_younger_one_committed() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let clients = join_all((0..3).map(|_| database.client())).await;
+    let [oldest, old, young] = &clients[..] else { panic!("there are three") };
+    run(oldest, "begin; select pg_current_xact_id()").await;
+    run(old, "begin; select pg_current_xact_id()").await;
+    let mut published = vec![publish(young, "k").await];
+    let mut found = relay.looks(5).await;
+    published.push(publish(old, "k").await);
+    found.extend(relay.looks(5).await);
+    published.push(publish(young, "k").await);
+    run(old, "commit").await;
+    found.extend(relay.looks(5).await);
+    published.push(publish(young, "k").await);
+    assert_eq!(found, [0; 0], "the oldest may have drawn an id below");
+    run(oldest, "rollback").await;
+    found.extend(relay.ids().await);
+    assert_eq!(found, published);
+}
+
+#[tokio::test]
+async fn what_was_rolled_back_holds_nothing_up() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let client = database.client().await;
+    let mut published = Vec::new();
+    for ends in ["rollback", "commit", "rollback", "rollback", "commit"] {
+        run(&client, "begin").await;
+        let mut ids = vec![publish(&client, "k").await, publish(&client, "l").await];
+        run(&client, ends).await;
+        if ends == "commit" {
+            published.append(&mut ids);
+        }
+    }
+    assert_eq!(relay.ids().await, published);
+    assert!(published[3] > 8, "there are gaps: {published:?}");
+}
+
+/// Transactions of all lengths, some of which are rolled back, while somebody reads.
+#[tokio::test]
+async fn readers_lose_nothing_while_many_publish() {
+    const CLIENTS: u64 = 6;
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let publisher = async |n: u64| {
+        let client = database.client().await;
+        let mut committed = Vec::new();
+        for round in 0..40 {
+            run(&client, "begin").await;
+            let mut ids = Vec::new();
+            for _ in 0..=(n + round) % 3 {
+                ids.push(publish(&client, &format!("key {n}")).await);
+                tokio::time::sleep(Duration::from_micros((n * 7 + round * 13) % 11 * 300)).await;
+            }
+            let commits = (n + round) % 5 > 0;
+            run(&client, if commits { "commit" } else { "rollback" }).await;
+            committed.extend(if commits { ids } else { Vec::new() });
+        }
+        committed
+    };
+    let publishing = join_all((0..CLIENTS).map(publisher));
+    tokio::pin!(publishing);
+    let mut found = Vec::new();
+    let committed = loop {
+        tokio::select! {
+            biased;
+            committed = &mut publishing => break committed,
+            some = relay.looks(1) => found.extend(some),
+        }
+    };
+    found.extend(relay.ids().await);
+    let mut expected: Vec<i64> = committed.concat();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "each once, in order");
+}
+
+#[tokio::test]
+async fn who_holds_messages_back_is_told() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let holder = database.client().await;
+    run(&holder, "set application_name = 'a slow one'; begin; select pg_current_xact_id()").await;
+    let told = async {
+        loop {
+            match store.outbox().await.unwrap().holder {
+                Some(holder) if holder.name.contains("a slow one") => break holder,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let holder = tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+    assert!(holder.age >= Duration::from_secs(1), "{holder:?}");
+}
+
+#[tokio::test]
+async fn claims_and_settlements_are_one_statement_each() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    relay.look().await;
+    for many in [1, 500] {
+        let before = store.statements();
+        store.publish(vec![new_message("k"); many]).await.unwrap();
+        assert_eq!(store.statements() - before, 1);
+        let messages = relay.read().await;
+        assert_eq!(messages.len(), many);
+        let cursor = messages[many - 1].id.0;
+        let settle = async |settlement: Settlement| {
+            let progress = |gained: &Gained| Progress {
+                lane: gained.lease.lane,
+                fence: gained.lease.fence,
+                cursor,
+                lags: Vec::new(),
+            };
+            let lanes = relay.lanes.iter().map(progress).collect();
+            let before = store.statements();
+            let settlement = Settlement { lanes, lease: LEASE, ..settlement };
+            store.settle_messages(settlement).await.unwrap();
+            assert_eq!(store.statements() - before, 1);
+        };
+        let aside = |message: &Message| SetAside {
+            lane: message.lane,
+            id: message.id,
+            topic: message.topic.clone(),
+            key: message.key_hash(),
+            sink: "a sink".to_owned(),
+            aside: Aside::Behind,
+        };
+        let aside = messages.iter().map(aside).collect();
+        settle(Settlement { aside, ..Settlement::default() }).await;
+        let before = store.statements();
+        let due = relay.look().await.due;
+        assert_eq!((store.statements() - before, due.len()), (1, many.min(101)));
+        let done = messages.iter().map(|message| (message.lane, message.id)).collect();
+        settle(Settlement { done, ..Settlement::default() }).await;
+    }
+}
+
+#[tokio::test]
+async fn messages_are_published_in_the_callers_transaction() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let mut client = database.client().await;
+    run(&client, "create table theirs (a int)").await;
+    let mut published = Vec::new();
+    for commits in [true, false, true] {
+        let transaction = client.transaction().await.unwrap();
+        transaction.execute("insert into theirs values (1)", &[]).await.unwrap();
+        let messages = [new_message("k"), new_message("l")];
+        let ids = tidegate_postgres::publish(&transaction, &messages).await.unwrap();
+        match commits {
+            true => {
+                transaction.commit().await.unwrap();
+                published.extend(ids.iter().map(|id| id.0));
+            }
+            false => transaction.rollback().await.unwrap(),
+        }
+    }
+    assert_eq!(relay.ids().await, published);
+    let transaction = client.transaction().await.unwrap();
+    let bad = NewMessage { topic: String::new(), ..new_message("k") };
+    let error = tidegate_postgres::publish(&transaction, &[bad]).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+}
+
+#[tokio::test]
+async fn plain_sql_publishes_in_all_its_ways() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    store.publish(vec![new_message("k")]).await.unwrap();
+    let sql = "select tidegate.publish('t', 'k', '{\"a\": 1}');
+        select tidegate.publish_bytes('t', 'k', '\\x00ff', '{\"Content-Type\": \"x/y\"}');
+        select * from tidegate.publish_many(array['t', 't'], array['k', null],
+            array['1', '2']::jsonb[]);
+        select * from tidegate.publish_many_bytes(array['t'], array['k'], array['\\x33'::bytea],
+            array['{\"a\": \"b\"}'::jsonb], array[now() + interval '1 hour']);
+        insert into tidegate.message (lane, segment, topic, key, payload)
+        select lane, segment, topic, key, '\\x34' from tidegate.message where key = 'k' limit 1";
+    run(&database.client().await, sql).await;
+    let read = relay.read().await;
+    let payloads: Vec<&[u8]> = read.iter().map(|message| message.payload.as_slice()).collect();
+    assert_eq!(payloads, [b"{}", &b"{\"a\": 1}"[..], b"\x00\xff", b"1", b"2", b"3", b"4"]);
+    assert_eq!(read[2].headers.get("content-type"), Some("x/y"));
+    let lanes: Vec<_> = read.iter().filter(|m| m.key.is_some()).map(|m| m.lane).collect();
+    assert!(lanes.iter().all(|lane| *lane == lanes[0]), "one key, one lane: {lanes:?}");
+    let states = "select distinct state from tidegate.messages";
+    assert_eq!(database.rows(states).await, [["outstanding"]]);
+}
+
+#[tokio::test]
+async fn plain_sql_is_refused_with_the_reason() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let client = database.client().await;
+    let refused = async |arguments: &str, code: &str, reason: &str| {
+        let sql = format!("select tidegate.publish_bytes({arguments})");
+        let error = client.batch_execute(&sql).await.expect_err(arguments);
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), code, "{error}");
+        assert!(error.message().contains(reason), "{arguments}: {error}");
+    };
+    for topic in ["null", "''", "'a*'", "E'a\\n'"] {
+        refused(&format!("{topic}, 'k', ''"), "TG400", "at least one character").await;
+    }
+    refused("repeat('t', 256), 'k', ''", "TG400", "255 is the most").await;
+    refused("'t', repeat('k', 1025), ''", "TG400", "1024 is the most").await;
+    refused("'t', 'k', null", "TG400", "a message has a payload").await;
+    refused("'t', 'k', convert_to(repeat('x', 1048577), 'UTF8')", "TG400", "1048576").await;
+    refused("'t', 'k', '', '[]'", "TG400", "headers are an object of strings").await;
+    refused("'t', 'k', '', '{\"a\": 1}'", "TG400", "headers are an object of strings").await;
+    let wide = "'t', 'k', '', jsonb_build_object('a', repeat('x', 8192))";
+    refused(wide, "TG400", "8192 is the most").await;
+    store.limit_outstanding(Some(1)).await.unwrap();
+    store.publish(vec![new_message("k")]).await.unwrap();
+    refused("'t', 'k', ''", "TG429", "1 is the limit").await;
+    let unequal =
+        "select tidegate.publish_many_bytes(array['t', 't'], array['k'], array[''::bytea])";
+    let error = client.batch_execute(unequal).await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("unequal lengths"));
+}

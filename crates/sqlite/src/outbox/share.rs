@@ -1,0 +1,119 @@
+//! Lanes for relays, evenly.
+
+use super::{leases, numbers, row, rows};
+use crate::{
+    claim,
+    errors::Failure,
+    row::parsed,
+    sql::{Millis, Sql},
+};
+use rusqlite::{Row, params};
+use serde_json::json;
+use std::collections::BTreeMap;
+use tidegate_core::{
+    Fence, MessageId,
+    outbox::{Gained, GiveBack, LANES, Lag, Lane, LaneLease, Route, Share, Shared},
+};
+
+pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
+    let now = sql.now()?;
+    let until = now.plus(request.lease);
+    let relays = live(sql, &request.relay.0, now, until)?;
+    let params = params![leases(&request.held), until.0, request.relay.0];
+    let kept = sql.rows(include_str!("../sql/outbox/share_renew.sql"), params, row::lane)?;
+    let share = usize::from(LANES).div_ceil(relays);
+    let params = params![now.0, share.saturating_sub(kept.len()), numbers(&kept)];
+    let free: Vec<Lane> =
+        sql.rows(include_str!("../sql/outbox/share_free.sql"), params, row::lane)?;
+    let mut gained = BTreeMap::new();
+    if !free.is_empty() {
+        gained = take(sql, request, &free, until)?;
+        reroute(sql, &free, &request.routes, now)?;
+        sql.execute(include_str!("../sql/outbox/share_tend.sql"), params![numbers(&free), now.0])?;
+        learn(sql, &free, &mut gained)?;
+    }
+    let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
+    let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share));
+    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays })
+}
+
+/// How many relays live, this one included.
+fn live(sql: &Sql, relay: &str, now: Millis, until: Millis) -> Result<usize, Failure> {
+    sql.execute(include_str!("../sql/outbox/share_ended.sql"), [now.0])?;
+    sql.execute(include_str!("../sql/outbox/share_alive.sql"), params![relay, until.0])?;
+    let relays = sql.row(include_str!("../sql/outbox/share_relays.sql"), [], |row| row.get(0))?;
+    Ok(relays.unwrap_or(1))
+}
+
+fn take(
+    sql: &Sql,
+    request: &Share,
+    free: &[Lane],
+    until: Millis,
+) -> Result<BTreeMap<Lane, Gained>, Failure> {
+    let first = *claim::fences(sql, free.len())?.start();
+    let params = params![numbers(free), first, request.relay.0, until.0];
+    let read = |row: &Row<'_>| {
+        let lane = row::lane(row)?;
+        let gained = Gained {
+            lease: LaneLease { lane, fence: Fence(row.get("fence")?) },
+            cursor: row.get("cursor")?,
+            lags: Vec::new(),
+            held: Vec::new(),
+            aside: Vec::new(),
+        };
+        Ok((lane, gained))
+    };
+    let taken = sql.rows(include_str!("../sql/outbox/share_take.sql"), params, read)?;
+    Ok(taken.into_iter().collect())
+}
+
+/// What had no route and has one now waits in its key's line.
+fn reroute(sql: &Sql, lanes: &[Lane], routes: &[Route], now: Millis) -> Result<(), Failure> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let text = include_str!("../sql/outbox/share_unrouted.sql");
+    let unrouted: Vec<(i64, String)> = sql.rows(text, [numbers(lanes)], read)?;
+    let found = unrouted
+        .iter()
+        .filter_map(|(id, topic)| Route::find(routes, topic).map(|route| json!([id, route.sink])));
+    let found: Vec<_> = found.collect();
+    if !found.is_empty() {
+        let params = params![rows(found), now.0];
+        sql.execute(include_str!("../sql/outbox/share_reroute.sql"), params)?;
+    }
+    Ok(())
+}
+
+/// Reads what a relay must know about lanes that it has just leased.
+fn learn(sql: &Sql, lanes: &[Lane], gained: &mut BTreeMap<Lane, Gained>) -> Result<(), Failure> {
+    let these = numbers(lanes);
+    let read = |row: &Row<'_>| {
+        let topics = parsed(row, "topics", |text: String| serde_json::from_str(&text).ok())?;
+        Ok((row::lane(row)?, Lag { sink: row.get("sink")?, topics, cursor: row.get("cursor")? }))
+    };
+    for (lane, lag) in sql.rows(include_str!("../sql/outbox/share_lags.sql"), [&these], read)? {
+        gained.entry(lane).and_modify(|gained| gained.lags.push(lag));
+    }
+    let held = sql.rows(include_str!("../sql/outbox/share_held.sql"), [&these], row::held_key)?;
+    for key in held {
+        gained.entry(key.lane).and_modify(|gained| gained.held.push(key));
+    }
+    let lowest = |gained: &Gained| {
+        gained.lags.iter().map(|lag| lag.cursor).fold(gained.cursor, std::cmp::Ord::min)
+    };
+    let places = rows(gained.iter().map(|(lane, gained)| json!([lane.0, lowest(gained)])));
+    let read = |row: &Row<'_>| Ok((row::lane(row)?, MessageId(row.get("id")?)));
+    for (lane, id) in sql.rows(include_str!("../sql/outbox/share_aside.sql"), [places], read)? {
+        gained.entry(lane).and_modify(|gained| gained.aside.push(id));
+    }
+    Ok(())
+}
+
+pub(super) fn give_back(sql: &Sql, request: &GiveBack) -> Result<(), Failure> {
+    let params = params![leases(&request.lanes), sql.now()?.0];
+    sql.execute(include_str!("../sql/outbox/give_back.sql"), params)?;
+    if request.ends {
+        sql.execute(include_str!("../sql/outbox/give_back_end.sql"), [&request.relay.0])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,2 @@
+-- How many relays live. Reads one row per relay.
+SELECT count(*) FROM relay

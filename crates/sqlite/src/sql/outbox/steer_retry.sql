@@ -1,0 +1,7 @@
+-- Makes dead messages due at ?5, with all attempts: those with ids ?1, on topic ?2, for sink ?3, and with
+-- ?4 in their reason, each or null. Served by aside_state.
+UPDATE aside
+SET state = 'retry', attempts = 0, on_dead = 'skip', due_ms = ?5
+WHERE state = 'dead' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
+    AND (?2 IS NULL OR topic = ?2) AND (?3 IS NULL OR sink = ?3)
+    AND (?4 IS NULL OR instr(reason, ?4) > 0)
