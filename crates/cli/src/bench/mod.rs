@@ -1,4 +1,5 @@
-//! How fast Tidegate is, beside what it replaces: `tidegate bench batch` and `tidegate bench load`.
+//! How fast Tidegate is, beside what it replaces: `tidegate bench batch`, `load` and
+//! `relay`.
 //!
 //! Everything is measured in one process start and on one store: the same runs in three modes, and
 //! the figures that the project promises. Tables of the bench's own are dropped; the batches stay in
@@ -11,6 +12,7 @@ mod copy;
 mod load;
 mod meter;
 mod ranges;
+mod relay;
 mod report;
 mod scaling;
 
@@ -46,6 +48,9 @@ enum What {
     /// Measures loads into a service that throttles: by the pacer, plain AIMD, and fixed parallelism
     #[command(after_help = load::EXAMPLES)]
     Load(load::LoadArgs),
+    /// Measures the outbox: publishing, and delivering beside a two-query design
+    #[command(after_help = relay::EXAMPLES)]
+    Relay(relay::RelayArgs),
 }
 
 #[derive(Args, Debug)]
@@ -96,6 +101,7 @@ pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result
     match args.what {
         What::Batch(args) => print(&batch(args, store_url).await?, json),
         What::Load(args) => print(&load::measure(&args).await?, json),
+        What::Relay(args) => print(&relay::measure(&args, store_url).await?, json),
     }
 }
 

@@ -7,7 +7,7 @@ use super::meter::Server;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 use tidegate::{Aggregates, PhaseReport};
-pub use verdict::Verdict;
+pub use verdict::{Bound, Judge, Verdict};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

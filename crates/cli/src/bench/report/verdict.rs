@@ -31,13 +31,14 @@ pub enum Outcome {
 }
 
 /// Collects verdicts on what was measured, and passes over what was not.
-struct Judge {
-    void: bool,
-    verdicts: Vec<Verdict>,
+#[derive(Default)]
+pub struct Judge {
+    pub void: bool,
+    pub verdicts: Vec<Verdict>,
 }
 
 impl Judge {
-    fn check(&mut self, figure: &str, measured: Option<f64>, bound: Bound, target: f64) {
+    pub fn check(&mut self, figure: &str, measured: Option<f64>, bound: Bound, target: f64) {
         let Some(measured) = measured else { return };
         let outcome = match bound {
             _ if self.void => Outcome::Void,

@@ -1,0 +1,53 @@
+//! A database of the bench's own: a relay delivers whatever it finds, and must not find a user's.
+
+use crate::bench::meter::{Meter, Server, connect};
+use anyhow::{Context, Result};
+use tidegate::{Access, OpenStore};
+use tokio_postgres::Client;
+
+const NAME: &str = "tidegate_bench";
+
+/// A database that nobody else uses.
+pub struct Database {
+    server_url: String,
+    pub url: String,
+    pub server: Server,
+    pub store: OpenStore,
+    /// For tables of the bench's own.
+    pub client: Client,
+}
+
+impl Database {
+    pub async fn create(server_url: &str) -> Result<Self> {
+        let admin = connect(server_url).await?;
+        admin
+            .batch_execute(&format!("drop database if exists {NAME} with (force)"))
+            .await
+            .context("cannot drop the database of an earlier bench")?;
+        admin
+            .batch_execute(&format!("create database {NAME}"))
+            .await
+            .context("cannot create a database for the bench: use a role that may")?;
+        let url = with_database(server_url)?;
+        let store = tidegate::open(&url, Access::Create).await?;
+        let meter = Meter::open(&url).await?;
+        let server = meter.server().cloned().context("the server says nothing about itself")?;
+        let client = connect(&url).await?;
+        Ok(Self { server_url: server_url.to_owned(), url, server, store, client })
+    }
+
+    pub async fn drop(self) -> Result<()> {
+        drop((self.store, self.client));
+        let admin = connect(&self.server_url).await?;
+        admin.batch_execute(&format!("drop database {NAME} with (force)")).await?;
+        Ok(())
+    }
+}
+
+fn with_database(url: &str) -> Result<String> {
+    let (place, rest) = url.split_once("://").context("that is no address")?;
+    let (server, query) = rest.split_once('?').map_or((rest, None), |(s, q)| (s, Some(q)));
+    let server = server.split('/').next().unwrap_or_default();
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    Ok(format!("{place}://{server}/{NAME}{query}"))
+}
