@@ -13,6 +13,10 @@
 //! it may connect to, `credential` holds secrets, `record` reads the fields of an item, `status`,
 //! `reason`, `retry_after` and `hints` read answers.
 //!
+//! Brokers share more: `broker` is all of a sink but the protocol, which is in a `connection.rs`
+//! of each; `dialer` opens their connections; `pattern` says where a message goes and `beside` what
+//! travels with it.
+//!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR`.
@@ -38,28 +42,55 @@
 //! ```
 
 #![cfg_attr(
-    not(all(feature = "http", feature = "dataverse")),
+    not(all(
+        feature = "http",
+        feature = "dataverse",
+        feature = "nats",
+        feature = "amqp",
+        feature = "redis"
+    )),
     allow(dead_code, reason = "no single sink uses all that they share")
 )]
 
 mod address;
+#[cfg(feature = "amqp")]
+pub mod amqp;
+#[cfg(any(feature = "nats", feature = "amqp"))]
+mod beside;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod broker;
 mod client;
 mod config;
 mod credential;
 #[cfg(feature = "dataverse")]
 pub mod dataverse;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod dialer;
 mod failure;
 mod hints;
 #[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "nats")]
+pub mod nats;
+#[allow(dead_code, reason = "not every sink needs to look into a pattern")]
+mod pattern;
 mod reason;
 mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod resolver;
 mod retry_after;
 mod rounds;
 mod seconds;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod server;
 mod status;
+mod tls;
 
 pub use address::Allowed;
 pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
+
+/// What the clients of brokers log under. Turn it off: what matters is in the answers of the sinks,
+/// and at the finest level these clients show payloads and passwords.
+pub const CLIENT_LOGS: [&str; 2] = ["async_nats", "lapin"];
