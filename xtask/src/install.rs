@@ -1,5 +1,7 @@
 //! Finds the programs that the tests need, and installs them where that is possible.
 
+mod nats;
+
 use crate::process::{cargo, find_on_path, path_directories, run_quietly};
 use anyhow::{Context, Result, bail};
 use std::{
@@ -18,6 +20,9 @@ const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 /// Debian puts pgbouncer here, which is not in every user's PATH.
 const DEBIAN_SBIN: &str = "/usr/sbin";
 
+/// The script that runs RabbitMQ as whoever starts it. The one in PATH changes the user.
+const DEBIAN_RABBITMQ: &str = "/usr/lib/rabbitmq/bin";
+
 /// What the tests of programs as workloads are written in.
 const PYTHON: &str = "python3";
 
@@ -25,8 +30,13 @@ const PYTHON: &str = "python3";
 pub struct Tools {
     /// The directory with `initdb`, `pg_ctl` and `postgres`.
     pub postgres: PathBuf,
-    /// The program itself.
+    /// The program itself, as all that follow.
     pub pgbouncer: PathBuf,
+    pub nats: PathBuf,
+    pub rabbitmq: PathBuf,
+    /// What Erlang's nodes find each other by.
+    pub epmd: PathBuf,
+    pub redis: PathBuf,
 }
 
 /// A program that is not there: what it is, who has it, where we looked.
@@ -50,20 +60,42 @@ pub fn find_or_install() -> Result<Tools> {
 }
 
 fn find() -> Result<Tools, Vec<Missing>> {
-    match (find_postgres(), find_pgbouncer(), find_python()) {
-        (Ok(postgres), Ok(pgbouncer), Ok(_)) => Ok(Tools { postgres, pgbouncer }),
-        (postgres, pgbouncer, python) => {
-            Err([postgres.err(), pgbouncer.err(), python.err()].into_iter().flatten().collect())
+    let mut missing = Vec::new();
+    let mut found = |program: Result<PathBuf, Missing>| {
+        program.map_err(|program| missing.push(program)).unwrap_or_default()
+    };
+    found(find_program(PYTHON, PYTHON, None));
+    let tools = Tools {
+        postgres: found(find_postgres()),
+        pgbouncer: found(find_program("pgbouncer", "pgbouncer", Some(DEBIAN_SBIN))),
+        nats: found(nats::find_or_download()),
+        rabbitmq: found(find_in(DEBIAN_RABBITMQ, "rabbitmq-server", "rabbitmq-server")),
+        epmd: found(find_program("epmd", "rabbitmq-server", None)),
+        redis: found(find_program("redis-server", "redis-server", None)),
+    };
+    if missing.is_empty() { Ok(tools) } else { Err(missing) }
+}
+
+/// A program in PATH, or in one more directory.
+fn find_program(
+    name: &str,
+    package: &'static str,
+    elsewhere: Option<&str>,
+) -> Result<PathBuf, Missing> {
+    let elsewhere = elsewhere.map(|directory| find_in(directory, name, package));
+    match (find_on_path(name), elsewhere) {
+        (Some(path), _) => Ok(path),
+        (None, Some(found)) => {
+            found.map_err(|it| Missing { looked: "PATH and ".to_owned() + &it.looked, ..it })
         }
+        (None, None) => Err(Missing { program: name.into(), package, looked: "PATH".into() }),
     }
 }
 
-fn find_python() -> Result<PathBuf, Missing> {
-    find_on_path(PYTHON).ok_or_else(|| Missing {
-        program: PYTHON.into(),
-        package: PYTHON,
-        looked: "PATH".into(),
-    })
+fn find_in(directory: &str, name: &str, package: &'static str) -> Result<PathBuf, Missing> {
+    let path = Path::new(directory).join(name);
+    let looked = directory.into();
+    if path.is_file() { Ok(path) } else { Err(Missing { program: name.into(), package, looked }) }
 }
 
 /// Makes sure that the parts of Rust are there which not every installation has.
@@ -95,15 +127,6 @@ fn find_postgres() -> Result<PathBuf, Missing> {
     })
 }
 
-fn find_pgbouncer() -> Result<PathBuf, Missing> {
-    let elsewhere = || Some(Path::new(DEBIAN_SBIN).join("pgbouncer")).filter(|path| path.is_file());
-    find_on_path("pgbouncer").or_else(elsewhere).ok_or_else(|| Missing {
-        program: "pgbouncer".into(),
-        package: "pgbouncer",
-        looked: format!("PATH and {DEBIAN_SBIN}"),
-    })
-}
-
 /// The newest release first.
 fn debian_postgres() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(DEBIAN_POSTGRES).into_iter().flatten().flatten();
@@ -129,7 +152,7 @@ pub fn numbers(text: &str) -> Vec<u32> {
 }
 
 fn install(missing: &[Missing]) -> Result<()> {
-    let packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
+    let packages = packages(missing);
     eprintln!("installing {} with apt-get", packages.join(" and "));
     let apt = || {
         let mut apt = Command::new("apt-get");
@@ -142,6 +165,14 @@ fn install(missing: &[Missing]) -> Result<()> {
     Ok(())
 }
 
+/// What to install, each once.
+fn packages(missing: &[Missing]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
 /// What we create belongs to us; so its owner is who we are.
 pub fn is_root() -> Result<bool> {
     let file = tempfile::tempfile().context("could not create a temporary file")?;
@@ -149,7 +180,7 @@ pub fn is_root() -> Result<bool> {
 }
 
 fn explain(missing: &[Missing]) -> String {
-    let packages: Vec<&str> = missing.iter().map(|missing| missing.package).collect();
+    let packages = packages(missing);
     let lines: String = missing.iter().map(|missing| format!("\n  {missing}")).collect();
     format!(
         "programs that the tests need are missing:{lines}\n\

@@ -89,7 +89,9 @@ fn names_a_package(selection: &[&str]) -> bool {
 }
 
 fn cargo_test(servers: &Servers, args: &[&str]) -> Result<()> {
-    run(cargo().args(["test", "--locked"]).args(args).envs(servers.environment()))
+    // Always the same features: with others, what they share would be built again.
+    let always = ["test", "--locked", "--all-features"];
+    run(cargo().args(always).args(args).envs(servers.environment()))
 }
 
 fn serve() -> Result<()> {
@@ -115,7 +117,7 @@ fn check_format_and_clippy(steps: &mut Steps) -> Result<()> {
     install::components()?;
     steps.run("format", || run(cargo().args(["fmt", "--all", "--check"])))?;
     steps.run("clippy", || {
-        let scope = ["--workspace", "--all-targets", "--locked"];
+        let scope = ["--workspace", "--all-targets", "--all-features", "--locked"];
         run(cargo().arg("clippy").args(scope).args(["--", "-D", "warnings"]))
     })
 }

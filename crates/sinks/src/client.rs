@@ -8,14 +8,9 @@ use crate::{
     address::{Allowed, Rules},
     failure::Failure,
     resolver::Guarded,
+    tls,
 };
 use reqwest::{Method, Request, RequestBuilder, header::HeaderMap, redirect, retry};
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
-};
-use rustls_platform_verifier::Verifier;
 use std::{path::Path, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use url::Url;
@@ -25,7 +20,7 @@ const MAX_BODY: usize = 1 << 20;
 
 /// Until a connection stands, or half of the request's time if that is less. A service that takes
 /// longer is absent; without this, it would seem that something may have been delivered.
-const CONNECT: Duration = Duration::from_secs(10);
+pub const CONNECT: Duration = Duration::from_secs(10);
 
 /// Connections kept for the next request: more than a pacer is likely to have in flight.
 const IDLE_CONNECTIONS: usize = 256;
@@ -65,7 +60,7 @@ impl Client {
     pub fn new(settings: Settings<'_>) -> Result<Self, ConfigError> {
         let rules = Arc::new(Rules::new(settings.allow));
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(settings)?)
+            .tls_backend_preconfigured(tls::client(settings.secure, settings.ca_file)?)
             .dns_resolver(Guarded(Arc::clone(&rules)))
             .redirect(redirect::Policy::none())
             .retry(retry::never())
@@ -136,38 +131,4 @@ impl Client {
         }
         Ok(reply)
     }
-}
-
-/// *ring* is handed in: what a process installed as its default provider does not matter.
-fn tls(settings: Settings<'_>) -> Result<ClientConfig, ConfigError> {
-    let provider = Arc::new(ring::default_provider());
-    let unusable = |error| ConfigError::new("url", format!("cannot be reached by TLS: {error}"));
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(unusable)?;
-    let roots = settings.ca_file.map(read_roots).transpose()?.unwrap_or_default();
-    if !settings.secure {
-        // Nothing will be verified; a machine without any CA must be able to do that.
-        return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
-    }
-    let verifier = Verifier::new_with_extra_roots(roots, provider).map_err(|error| {
-        let problem =
-            format!("cannot be verified ({error}): install CA certificates, or use `ca_file`");
-        ConfigError::new("url", problem)
-    })?;
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
-    Ok(builder.with_no_client_auth())
-}
-
-fn read_roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
-    let refused = |problem: String| {
-        let problem = format!("cannot be used ({}): {problem}", path.display());
-        ConfigError::new("ca_file", problem)
-    };
-    let roots = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let roots: Vec<_> = roots.map_err(|error| refused(error.to_string()))?;
-    if roots.is_empty() {
-        return Err(refused("there is no certificate in it; give it in PEM".to_owned()));
-    }
-    Ok(roots)
 }

@@ -53,6 +53,9 @@ pub(crate) fn service_url(key: &str, text: &str) -> Result<Url, ConfigError> {
     Ok(url)
 }
 
+/// Where messages go if nothing is declared.
+pub(crate) const TO_TOPIC: &str = "{topic}";
+
 /// How many items a request may carry.
 pub(crate) fn max_group(declared: usize, most: usize) -> Result<usize, ConfigError> {
     if (1..=most).contains(&declared) {

@@ -54,8 +54,24 @@ impl fmt::Display for Secret {
 }
 
 impl SecretSource {
-    /// The secret. `key` names the config's key in errors.
+    /// The secret, on one line. `key` names the config's key in errors.
     pub fn resolve(&self, key: &str, env: &Env<'_>) -> Result<Secret, ConfigError> {
+        let (text, place) = self.read(key, env)?;
+        if text.chars().any(char::is_control) {
+            let problem = format!("cannot be sent: remove line breaks and the like from {place}");
+            return Err(ConfigError::new(key, problem));
+        }
+        Ok(Secret(text))
+    }
+
+    /// A secret of several lines, such as a key file.
+    #[cfg(feature = "nats")]
+    pub(crate) fn resolve_lines(&self, key: &str, env: &Env<'_>) -> Result<Secret, ConfigError> {
+        self.read(key, env).map(|(text, _)| Secret(text))
+    }
+
+    /// The text, and where it is from.
+    fn read(&self, key: &str, env: &Env<'_>) -> Result<(String, String), ConfigError> {
         let (text, place) = match self {
             Self::Env(name) => {
                 let unset = || ConfigError::new(key, format!("needs the variable {name}: set it"));
@@ -71,11 +87,7 @@ impl SecretSource {
         if text.is_empty() {
             return Err(ConfigError::new(key, format!("is empty: fill {place}")));
         }
-        if text.chars().any(char::is_control) {
-            let problem = format!("cannot be sent: remove line breaks and the like from {place}");
-            return Err(ConfigError::new(key, problem));
-        }
-        Ok(Secret(text))
+        Ok((text, place))
     }
 }
 

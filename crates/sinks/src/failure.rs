@@ -23,7 +23,7 @@ impl Failure {
             return Self::Broken(forbidden.to_string());
         }
         let tls = find::<rustls::Error>(error).filter(|_| error.is_connect());
-        if let Some(problem) = tls.and_then(permanent) {
+        if let Some(problem) = tls.and_then(|tls| permanent(tls, "http")) {
             return Self::Broken(format!("{host} {problem}"));
         }
         if error.is_builder() {
@@ -37,7 +37,27 @@ impl Failure {
         Self::Unavailable(format!("{attempt} {host}: {}", root(error)))
     }
 
-    fn outcome(self) -> Outcome {
+    /// Finds out why a connection was not made. `plain` is the scheme without TLS.
+    pub fn of_connecting(error: &(dyn Error + 'static), host: &str, plain: &str) -> Self {
+        if let Some(forbidden) = find::<Forbidden>(error) {
+            return Self::Broken(forbidden.to_string());
+        }
+        if let Some(problem) = find::<rustls::Error>(error).and_then(|tls| permanent(tls, plain)) {
+            return Self::Broken(format!("{host} {problem}"));
+        }
+        Self::Unavailable(format!("cannot connect to {host}: {}", root(error)))
+    }
+
+    /// What happened, in a line.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Broken(problem) | Self::Unavailable(problem) => problem,
+            Self::TimedOut => "it gives no answer in time",
+        }
+    }
+
+    /// What it means for items that are sent together.
+    pub fn outcome(self) -> Outcome {
         match self {
             Self::Broken(problem) => Outcome::Broken(problem),
             Self::Unavailable(problem) => Outcome::Unavailable(problem),
@@ -60,15 +80,12 @@ impl From<Failure> for Answer {
 
 impl From<Failure> for SinkError {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Broken(problem) | Failure::Unavailable(problem) => Self(problem),
-            Failure::TimedOut => Self("it gives no answer in time".to_owned()),
-        }
+        Self(failure.reason().to_owned())
     }
 }
 
 /// What is wrong with the service's end of TLS and does not pass by itself.
-fn permanent(error: &rustls::Error) -> Option<String> {
+fn permanent(error: &rustls::Error, plain: &str) -> Option<String> {
     match error {
         rustls::Error::InvalidCertificate(flaw) => Some(format!(
             "has a certificate that does not verify ({}): give its CA as `ca_file`, and use the \
@@ -77,7 +94,7 @@ fn permanent(error: &rustls::Error) -> Option<String> {
         )),
         rustls::Error::NoCertificatesPresented => Some("has no certificate".to_owned()),
         rustls::Error::InvalidMessage(_) => {
-            Some("does not speak TLS there: check the port, or use http://".to_owned())
+            Some(format!("does not speak TLS there: check the port, or use {plain}://"))
         }
         _ => None,
     }

@@ -14,6 +14,10 @@
 //! names places by what an item says of itself, `line` writes an item as a line, `rounds` keeps the
 //! order of keys, `status`, `reason`, `retry_after` and `hints` read answers.
 //!
+//! Brokers share more: `broker` is all of a sink but the protocol, which is in a `connection.rs`
+//! of each; `dialer` opens their connections; `pattern` says where a message goes and `beside` what
+//! travels with it.
+//!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR`.
@@ -45,17 +49,28 @@
         feature = "qdrant",
         feature = "kafka",
         feature = "file",
-        feature = "stdout"
+        feature = "stdout",
+        feature = "nats",
+        feature = "amqp",
+        feature = "redis"
     )),
     allow(dead_code, reason = "no single sink uses all that they share")
 )]
 
 mod address;
+#[cfg(feature = "amqp")]
+pub mod amqp;
+#[cfg(any(feature = "nats", feature = "amqp"))]
+mod beside;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod broker;
 mod client;
 mod config;
 mod credential;
 #[cfg(feature = "dataverse")]
 pub mod dataverse;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod dialer;
 mod failure;
 #[cfg(feature = "file")]
 pub mod file;
@@ -69,18 +84,29 @@ pub mod line;
 mod pattern;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod reason;
 mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod resolver;
 mod retry_after;
 mod rounds;
 mod seconds;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod server;
 mod status;
 #[cfg(feature = "stdout")]
 pub mod stdout;
 #[cfg(any(feature = "http", feature = "file", feature = "stdout"))]
 mod time;
+mod tls;
 
 pub use address::Allowed;
 pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
+
+/// What the clients of brokers log under. Turn it off: what matters is in the answers of the sinks,
+/// and at the finest level these clients show payloads and passwords.
+pub const CLIENT_LOGS: [&str; 2] = ["async_nats", "lapin"];

@@ -20,6 +20,16 @@ impl Resolve for Guarded {
     }
 }
 
+/// The addresses of a host that may be connected to.
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+pub async fn resolve(
+    rules: &Rules,
+    host: &str,
+    port: u16,
+) -> Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>> {
+    permitted(rules, host, lookup_host((host, port)).await?)
+}
+
 /// Fails only if there is nothing left: a name may have a private address beside its public one.
 fn permitted(
     rules: &Rules,

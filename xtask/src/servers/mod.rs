@@ -1,14 +1,21 @@
 //! Private servers for the tests: in a temporary directory, on free loopback ports, gone when the
 //! guard is dropped.
 
+mod daemon;
+mod nats;
 mod pgbouncer;
 mod postgres;
+mod rabbitmq;
+mod redis;
 mod user;
 
 use crate::install::Tools;
 use anyhow::{Context, Result};
+use nats::Nats;
 use pgbouncer::Pgbouncer;
 use postgres::Postgres;
+use rabbitmq::Rabbitmq;
+use redis::Redis;
 use std::{net::TcpListener, path::Path};
 use tempfile::TempDir;
 use user::User;
@@ -17,28 +24,39 @@ use user::User;
 pub struct Servers {
     pgbouncer: Pgbouncer,
     postgres: Postgres,
+    nats: Nats,
+    rabbitmq: Rabbitmq,
+    redis: Redis,
     directory: TempDir,
 }
 
 impl Servers {
-    /// Both servers accept connections when this returns; neither is left behind when it fails.
+    /// All servers accept connections when this returns; none is left behind when it fails.
     pub fn start(tools: &Tools) -> Result<Self> {
         let user = User::for_servers()?;
         let directory = TempDir::with_prefix("tidegate-")
             .context("could not create a temporary directory for the servers")?;
         user.own(directory.path())?;
+        // It takes seconds, in which the others start.
+        let mut rabbitmq = Rabbitmq::launch(tools, directory.path(), user)?;
         let postgres = Postgres::start(&tools.postgres, directory.path(), user)?;
         let pgbouncer =
             Pgbouncer::start(&tools.pgbouncer, directory.path(), postgres.port(), user)?;
-        Ok(Self { pgbouncer, postgres, directory })
+        let nats = Nats::start(&tools.nats, directory.path(), user)?;
+        let redis = Redis::start(&tools.redis, directory.path(), user)?;
+        rabbitmq.await_listening()?;
+        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory })
     }
 
     /// How the tests find the servers.
-    pub fn environment(&self) -> [(&'static str, String); 2] {
-        let url = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
+    pub fn environment(&self) -> [(&'static str, String); 5] {
+        let postgres = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
         [
-            ("TIDEGATE_TEST_POSTGRES", url(self.postgres.port())),
-            ("TIDEGATE_TEST_PGBOUNCER", url(self.pgbouncer.port())),
+            ("TIDEGATE_TEST_POSTGRES", postgres(self.postgres.port())),
+            ("TIDEGATE_TEST_PGBOUNCER", postgres(self.pgbouncer.port())),
+            ("TIDEGATE_TEST_NATS", format!("nats://127.0.0.1:{}", self.nats.port())),
+            ("TIDEGATE_TEST_RABBITMQ", format!("amqp://127.0.0.1:{}", self.rabbitmq.port())),
+            ("TIDEGATE_TEST_REDIS", format!("redis://127.0.0.1:{}", self.redis.port())),
         ]
     }
 

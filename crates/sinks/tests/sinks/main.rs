@@ -1,4 +1,5 @@
-//! The sinks over real sockets, against the drill service and against answers given by hand.
+//! The sinks over real sockets: against the drill service, against answers given by hand, and
+//! against brokers that `cargo xtask test` starts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![cfg_attr(
@@ -7,15 +8,24 @@
         feature = "dataverse",
         feature = "qdrant",
         feature = "file",
-        feature = "stdout"
+        feature = "stdout",
+        feature = "nats",
+        feature = "amqp",
+        feature = "redis"
     )),
     allow(dead_code, unused_imports, reason = "no single sink's tests use all that they share")
 )]
 
 #[cfg(feature = "http")]
 mod addresses;
+#[cfg(feature = "amqp")]
+mod amqp;
 #[cfg(feature = "http")]
 mod answers;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod broker_docs;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod brokers;
 #[cfg(any(feature = "http", feature = "qdrant"))]
 mod canned;
 #[cfg(feature = "http")]
@@ -34,6 +44,12 @@ mod lines;
 mod messages;
 #[cfg(feature = "qdrant")]
 mod qdrant;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod gate;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "redis")]
+mod redis;
 mod support;
 #[cfg(feature = "http")]
 mod tls;
