@@ -7,6 +7,7 @@ use crate::{
     store::Address,
 };
 use anyhow::Result;
+use tidegate::sinks::CLIENT_LOGS;
 use tracing_subscriber::EnvFilter;
 
 /// What all commands share.
@@ -53,6 +54,11 @@ fn start_log(global: &Global, command: &Command) {
     let filter = EnvFilter::builder()
         .with_default_directive(tracing::Level::ERROR.into())
         .parse_lossy(std::env::var("TIDEGATE_LOG").unwrap_or_else(|_| level.to_owned()));
+    // What clients of brokers say may hold payloads, and what matters of it is said elsewhere.
+    let filter = CLIENT_LOGS.iter().fold(filter, |filter, target| {
+        let off = format!("{target}=off").parse();
+        off.map_or_else(|_| filter.clone(), |off| filter.clone().add_directive(off))
+    });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)

@@ -210,7 +210,9 @@ fn judge(
     let count = part.items.len();
     match outcome {
         // It failed at the whole: perhaps for the sake of one.
-        Outcome::Answered(answers) if count > 1 && answers.iter().all(is_retry) => {
+        Outcome::Answered(answers)
+            if count > 1 && channel.manner == Manner::Load && answers.iter().all(is_retry) =>
+        {
             Ok(part.halves())
         }
         Outcome::Answered(answers)
