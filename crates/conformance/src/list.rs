@@ -176,6 +176,7 @@ macro_rules! __each_case {
                 what_expired_and_nobody_took_is_kept,
                 a_settlement_renews_its_lanes,
                 given_back_lanes_are_free_at_once,
+                what_arrives_after_a_lane_was_given_back_is_late,
                 a_relay_that_ends_is_not_counted,
                 nothing_to_give_back_or_settle_is_fine;
             outbox_claim(every):
@@ -282,6 +283,11 @@ macro_rules! __tests {
         #[test]
         fn differential() {
             $crate::differential($fixture);
+        }
+
+        #[test]
+        fn outbox_differential() {
+            $crate::outbox_differential($fixture);
         }
     };
 }

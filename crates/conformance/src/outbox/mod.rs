@@ -1,6 +1,7 @@
 //! The outbox: what is published is read in order by whoever has its lane, and nothing is lost.
 
 pub(crate) mod claim;
+mod differential;
 pub(crate) mod due;
 pub(crate) mod inspect;
 pub(crate) mod keys;
@@ -13,3 +14,5 @@ pub(crate) mod settle;
 pub(crate) mod share;
 pub(crate) mod steer;
 pub(crate) mod take_over;
+
+pub use differential::outbox_differential;
