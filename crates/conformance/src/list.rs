@@ -6,8 +6,8 @@ use crate::{
     outbox::{
         claim as outbox_claim, due as outbox_due, inspect as outbox_inspect, keys as outbox_keys,
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
-        retain as outbox_retain, settle as outbox_settle, share as outbox_share,
-        steer as outbox_steer, take_over as outbox_take_over,
+        reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
+        share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
     },
     pace, renew, reopen, settle, settle_races, steer, submit,
 };
@@ -251,6 +251,9 @@ macro_rules! __each_case {
                 what_comes_later_is_left_alone,
                 a_dropped_message_is_not_among_those_sent,
                 rounds_of_retention_lose_nothing;
+            outbox_reopen(durable):
+                what_was_published_and_settled_is_found_again,
+                handles_share_the_lanes;
         }
     };
 }

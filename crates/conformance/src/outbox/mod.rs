@@ -9,6 +9,7 @@ pub(crate) mod lag;
 pub(crate) mod limit;
 pub(crate) mod publish;
 pub(crate) mod relay;
+pub(crate) mod reopen;
 pub(crate) mod retain;
 pub(crate) mod settle;
 pub(crate) mod share;
