@@ -38,6 +38,7 @@ mod work;
 pub use differential::differential;
 pub use fixture::Fresh;
 pub use list::cases;
+pub use outbox::outbox_differential;
 
 use harness::Bench;
 use std::{future::Future, pin::Pin, time::Duration};

@@ -6,8 +6,8 @@ use crate::{
     outbox::{
         claim as outbox_claim, due as outbox_due, inspect as outbox_inspect, keys as outbox_keys,
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
-        retain as outbox_retain, settle as outbox_settle, share as outbox_share,
-        steer as outbox_steer, take_over as outbox_take_over,
+        reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
+        share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
     },
     pace, renew, reopen, settle, settle_races, steer, submit,
 };
@@ -176,6 +176,7 @@ macro_rules! __each_case {
                 what_expired_and_nobody_took_is_kept,
                 a_settlement_renews_its_lanes,
                 given_back_lanes_are_free_at_once,
+                what_arrives_after_a_lane_was_given_back_is_late,
                 a_relay_that_ends_is_not_counted,
                 nothing_to_give_back_or_settle_is_fine;
             outbox_claim(every):
@@ -250,6 +251,9 @@ macro_rules! __each_case {
                 what_comes_later_is_left_alone,
                 a_dropped_message_is_not_among_those_sent,
                 rounds_of_retention_lose_nothing;
+            outbox_reopen(durable):
+                what_was_published_and_settled_is_found_again,
+                handles_share_the_lanes;
         }
     };
 }
@@ -282,6 +286,11 @@ macro_rules! __tests {
         #[test]
         fn differential() {
             $crate::differential($fixture);
+        }
+
+        #[test]
+        fn outbox_differential() {
+            $crate::outbox_differential($fixture);
         }
     };
 }

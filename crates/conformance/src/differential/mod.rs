@@ -12,10 +12,12 @@ mod world;
 
 use crate::{Fresh, harness::Bench, runtime};
 use operation::{Operation, sequences};
-use proptest::test_runner::{
-    Config, RngSeed, TestCaseError, TestCaseResult, TestError, TestRunner,
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, RngSeed, TestCaseError, TestCaseResult, TestError, TestRunner},
 };
 use std::{
+    fmt::Debug,
     future::Future,
     hash::{BuildHasher, RandomState},
     sync::{
@@ -27,6 +29,7 @@ use std::{
 use tidegate_core::Memory;
 use tokio::runtime::Runtime;
 use world::World;
+pub(crate) use world::{both, same};
 
 /// Enough to meet every pair of operations many times, few enough for a store with real commits.
 const SEQUENCES: u32 = 100;
@@ -40,22 +43,30 @@ pub fn differential<F: Future<Output = Fresh>>(fixture: impl Fn() -> F) {
     let runtime = runtime();
     let fresh = runtime.block_on(fixture());
     let comparison = Comparison { runtime: &runtime, store: fresh.bench(), played: 0.into() };
-    let (config, seed) = config();
-    let outcome =
-        TestRunner::new(config).run(&sequences(), |operations| comparison.play(&operations));
-    if let Err(TestError::Fail(reason, operations)) = outcome {
-        panic!("{}", failure(seed, &operations, reason.message()));
-    }
-    outcome.expect("sequences can be generated");
+    search(SEQUENCES, sequences(), |operations| comparison.play(operations));
     drop(comparison);
     runtime.block_on(fresh.close());
 }
 
-fn config() -> (Config, u64) {
+/// Plays random sequences; panics with the shortest one found that fails.
+pub(crate) fn search<O: Debug>(
+    most: u32,
+    sequences: impl Strategy<Value = Vec<O>>,
+    play: impl Fn(&[O]) -> TestCaseResult,
+) {
+    let (config, seed) = config(most);
+    let outcome = TestRunner::new(config).run(&sequences, |operations| play(&operations));
+    if let Err(TestError::Fail(reason, operations)) = outcome {
+        panic!("{}", failure(seed, &operations, reason.message()));
+    }
+    outcome.expect("sequences can be generated");
+}
+
+fn config(sequences: u32) -> (Config, u64) {
     let mut config =
         Config { max_shrink_iters: SHRINKS, failure_persistence: None, ..Config::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = SEQUENCES;
+        config.cases = sequences;
     }
     let seed = match config.rng_seed {
         RngSeed::Fixed(seed) => seed,
@@ -65,7 +76,7 @@ fn config() -> (Config, u64) {
     (config, seed)
 }
 
-fn failure(seed: u64, operations: &[Operation], reason: &str) -> String {
+fn failure(seed: u64, operations: &[impl Debug], reason: &str) -> String {
     let steps = operations.iter().enumerate().map(|(n, step)| format!("  {n}: {step:?}\n"));
     let steps: String = steps.collect();
     format!("the stores differ (PROPTEST_RNG_SEED={seed}) at {reason}\nafter:\n{steps}")
@@ -91,7 +102,7 @@ impl Comparison<'_> {
     }
 }
 
-fn reference() -> Bench {
+pub(crate) fn reference() -> Bench {
     let clock = || SystemTime::UNIX_EPOCH.elapsed().expect("the clock is past 1970");
     Bench::new(Arc::new(Memory::new(clock)), None)
 }

@@ -55,7 +55,7 @@ fn frozen(other: bool) -> Snapshot {
     snapshot(if other { "2" } else { "1" })
 }
 
-fn same<T: PartialEq + Debug>(
+pub(crate) fn same<T: PartialEq + Debug>(
     what: &str,
     reference: Result<T, StoreError>,
     store: Result<T, StoreError>,
@@ -76,6 +76,8 @@ macro_rules! both {
         same(stringify!($method), reference, store)
     }};
 }
+
+pub(crate) use both;
 
 impl World {
     pub(super) fn new(reference: Bench, store: Bench, workload: String) -> Self {

@@ -1,7 +1,7 @@
 //! What was set aside and is due: heads of keys, with some of those that wait behind them.
 
 use super::{
-    relay::{Relay, ids, new_message, retry},
+    relay::{Relay, ids, new_message, retry, tick},
     settle::started,
 };
 use crate::harness::{AT_ONCE, Bench, LATER};
@@ -66,7 +66,7 @@ pub(crate) async fn those_due_first_come_first_in_the_order_of_their_ids(bench: 
     // They become due in another order than their own.
     for n in [4, 2, 5, 0] {
         relay.step().aside(&read[n], retry(AT_ONCE)).send().await;
-        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        tick().await;
     }
     relay.step().aside(&read[1], retry(LATER)).send().await;
     let most = |most_due| ClaimRequest { most_due, ..asking(&relay) };

@@ -1,6 +1,7 @@
 //! The outbox: what is published is read in order by whoever has its lane, and nothing is lost.
 
 pub(crate) mod claim;
+mod differential;
 pub(crate) mod due;
 pub(crate) mod inspect;
 pub(crate) mod keys;
@@ -8,8 +9,11 @@ pub(crate) mod lag;
 pub(crate) mod limit;
 pub(crate) mod publish;
 pub(crate) mod relay;
+pub(crate) mod reopen;
 pub(crate) mod retain;
 pub(crate) mod settle;
 pub(crate) mod share;
 pub(crate) mod steer;
 pub(crate) mod take_over;
+
+pub use differential::outbox_differential;

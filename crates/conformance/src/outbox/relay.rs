@@ -19,6 +19,11 @@ pub(crate) const SINK: &str = "a sink";
 /// How long to wait before looking again for what is held back.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Lets the store's clock go on: some count in milliseconds.
+pub(crate) async fn tick() {
+    tokio::time::sleep(Duration::from_millis(3)).await;
+}
+
 /// A message to be, with a payload that tells it from others.
 pub(crate) fn new_message(topic: &str, key: impl Into<Option<&'static str>>) -> NewMessage {
     let key = key.into().map(str::to_owned);

@@ -131,6 +131,18 @@ pub(crate) async fn given_back_lanes_are_free_at_once(bench: Bench) {
     assert_eq!(Relay::new(&bench, "c").share(LATER).await.gained.len(), ALL.div_ceil(3));
 }
 
+pub(crate) async fn what_arrives_after_a_lane_was_given_back_is_late(bench: Bench) {
+    let mut relay = Relay::start(&bench, "a").await;
+    let settlement = relay.step().build();
+    let mut late = Relay::new(&bench, "a");
+    late.lanes = relay.lanes.clone();
+    relay.end().await;
+    assert_eq!(bench.settle_messages(settlement).await.late.len(), ALL);
+    let mut other = Relay::new(&bench, "b");
+    assert_eq!(other.share(LATER).await.gained.len(), ALL, "nothing was leased again");
+    assert_eq!(late.share(LATER).await.lost.len(), ALL);
+}
+
 pub(crate) async fn a_relay_that_ends_is_not_counted(bench: Bench) {
     let first = Relay::start(&bench, "a").await;
     let mut second = Relay::new(&bench, "b");

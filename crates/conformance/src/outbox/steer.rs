@@ -1,7 +1,7 @@
 //! What people decide about the dead.
 
 use super::{
-    relay::{Relay, dead, ids, new_message, retry},
+    relay::{Relay, dead, ids, new_message, retry, tick},
     settle::started,
 };
 use crate::harness::{AT_ONCE, Bench, LATER};
@@ -116,7 +116,7 @@ pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
     let audit = async |limit| bench.store.audit(limit).await.expect("read the audit lines");
     assert_eq!(audit(10).await, []);
     retry_dead(&bench, these(&[&read[0]])).await;
-    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    tick().await;
     drop_dead(&bench, Selection::default()).await;
     let lines = audit(10).await;
     assert!(lines.iter().all(|line| line.at_ms > 0), "{lines:?}");

@@ -24,8 +24,8 @@ pub trait Outbox: Send + Sync {
     /// outcome is unknown.
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError>;
 
-    /// Gives lanes back before their time. Afterwards anybody can have them at once, and a relay that
-    /// ends is not counted any more. Lanes that were lost are passed over.
+    /// Gives lanes back before their time. Afterwards anybody can have them at once, their fences prove
+    /// nothing any more, and a relay that ends is not counted. Lanes that were lost are passed over.
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError>;
 
     /// Returns when there may be new messages. Only a hint: it may come late, in vain or never.

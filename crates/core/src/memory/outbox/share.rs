@@ -90,7 +90,7 @@ impl OutboxContent {
         for lease in request.lanes {
             let row = &mut self.lanes[usize::from(lease.lane.0)];
             if row.fence == lease.fence {
-                (row.expires, row.relay) = (now, String::new());
+                (row.expires, row.relay, row.fence) = (now, String::new(), Fence::NOBODY);
             }
         }
         if request.ends {

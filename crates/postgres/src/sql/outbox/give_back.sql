@@ -1,5 +1,5 @@
 -- Gives lanes back before their time, and forgets a relay that ends. Lanes that were lost are passed
--- over.
+-- over. What a relay sent before and arrives later is late: it would lease the lane once more.
 --
 -- Indexes: the primary keys.
 --
@@ -15,6 +15,6 @@ ended as (
     delete from tidegate.relay where relay = $1 and $2
 )
 update tidegate.lane l
-set expires_at = now(), relay = null
+set expires_at = now(), relay = null, fence = 0
 from mine m
 where l.lane = m.lane
