@@ -81,11 +81,11 @@ pub mod http;
 pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 pub mod line;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod pattern;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;
-#[cfg(feature = "nats")]
-pub mod nats;
 mod reason;
 mod record;
 #[cfg(feature = "redis")]

@@ -36,18 +36,18 @@ mod dataverse;
 mod delivery;
 #[cfg(all(feature = "http", feature = "qdrant", feature = "file", feature = "stdout"))]
 mod docs;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+mod gate;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod lines;
 #[cfg(feature = "http")]
 mod messages;
-#[cfg(feature = "qdrant")]
-mod qdrant;
-#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
-mod gate;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "qdrant")]
+mod qdrant;
 #[cfg(feature = "redis")]
 mod redis;
 mod support;

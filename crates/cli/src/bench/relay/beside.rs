@@ -38,7 +38,12 @@ pub async fn measure(
     rows.push(Row::new("a sink beside one that answers", MESSAGES, alone));
     let ratio = Some(alone / beside);
     rows.push(Row { ratio, ..Row::new("a sink beside one that never answers", MESSAGES, beside) });
-    judge.check("beside a sink that never answers / beside one that does", ratio, Bound::AtLeast, 0.9);
+    judge.check(
+        "beside a sink that never answers / beside one that does",
+        ratio,
+        Bound::AtLeast,
+        0.9,
+    );
     Ok(())
 }
 

@@ -17,7 +17,10 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
-use tidegate::{Headers, Sink, sink::{Delivery, Item}};
+use tidegate::{
+    Headers, Sink,
+    sink::{Delivery, Item},
+};
 use tokio_postgres::Client;
 
 const MESSAGES: u64 = 10_000;
@@ -80,7 +83,12 @@ pub async fn measure(
         match collections {
             1 => judge.check("relay / two queries, 1 collection", Some(ratio), Bound::AtLeast, 1.0),
             100 => {
-                judge.check("relay / two queries, 100 collections", Some(ratio), Bound::AtLeast, 10.0);
+                judge.check(
+                    "relay / two queries, 100 collections",
+                    Some(ratio),
+                    Bound::AtLeast,
+                    10.0,
+                );
             }
             _ => {}
         }
@@ -104,8 +112,11 @@ async fn two_queries(client: &mut Client, collections: u64) -> Result<f64> {
     client.batch_execute(CREATE).await?;
     client.execute(FILL, &[&(MESSAGES as i64), &(collections as i64)]).await?;
     client.batch_execute("analyze entity_outbox").await?;
-    let (find, lock, done) =
-        (client.prepare(COLLECTIONS).await?, client.prepare(LOCK).await?, client.prepare(DONE).await?);
+    let (find, lock, done) = (
+        client.prepare(COLLECTIONS).await?,
+        client.prepare(LOCK).await?,
+        client.prepare(DONE).await?,
+    );
     let sink = counting();
     let start = Instant::now();
     loop {

@@ -45,7 +45,8 @@ pub async fn measure(
         let seconds = median(measured.iter().map(|(seconds, _)| *seconds).collect());
         let statements = median(measured.iter().map(|(_, statements)| *statements).collect());
         let name = format!("relay, {waiting} waiting");
-        let row = Row { statements_per_message: Some(statements), ..Row::new(name, waiting, seconds) };
+        let row =
+            Row { statements_per_message: Some(statements), ..Row::new(name, waiting, seconds) };
         rates.push(row.per_second);
         rows.push(row);
     }
