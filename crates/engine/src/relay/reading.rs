@@ -100,8 +100,8 @@ impl Flow {
     fn part_ways(&mut self, slow: &[bool]) {
         let attached = |flow: &Self, sink: usize| !flow.lagging[sink];
         let somebody_waits = (0..slow.len()).any(|sink| attached(self, sink) && !slow[sink]);
-        for sink in 0..slow.len() {
-            if slow[sink] && somebody_waits && attached(self, sink) {
+        for (sink, slow) in slow.iter().enumerate() {
+            if *slow && somebody_waits && attached(self, sink) {
                 tracing::info!("{} is slow: its messages are read apart", self.lines[sink].0);
                 self.detach(sink);
             }
