@@ -50,7 +50,7 @@ pub async fn measure(
 /// Every eleventh message goes to another sink, which takes as long. Returns how long it took until the
 /// first had all of its own.
 async fn deliver(database: &Database, other_takes: Duration) -> Result<f64> {
-    let topic = |n: u64| if n % 11 == 0 { "other".to_owned() } else { "own".to_owned() };
+    let topic = |n: u64| if n.is_multiple_of(11) { "other".to_owned() } else { "own".to_owned() };
     publish(&database.store, MESSAGES * 11 / 10, topic).await?;
     let own = Arc::new(Counting { group: 1_000, ..Counting::default() });
     let other = Arc::new(Counting { group: 1_000, takes: other_takes, ..Counting::default() });

@@ -1,0 +1,314 @@
+//! Publishing and relaying by the command line.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering::Relaxed},
+    },
+    thread,
+};
+use support::{Place, Said, connect, database, signal, wait_until};
+
+const FILE_SINK: &str = "\
+[sinks.out]
+kind = 'file'
+path = 'out.ndjson'
+[[routes]]
+topic = '*'
+sink = 'out'
+";
+
+/// A service that gives every request the same answer, which can be changed.
+struct Service {
+    port: u16,
+    status: Arc<AtomicU16>,
+}
+
+impl Service {
+    fn start(status: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let status = Arc::new(AtomicU16::new(status));
+        let shared = status.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let status = shared.clone();
+                thread::spawn(move || answer(stream, &status));
+            }
+        });
+        Self { port, status }
+    }
+
+    fn config(&self) -> String {
+        format!(
+            "[sinks.hook]\nkind = 'http'\nurl = 'http://127.0.0.1:{}/{{topic}}'\nbody = 'message'\n\
+             allow = ['127.0.0.1']\n[[routes]]\ntopic = '*'\nsink = 'hook'\n",
+            self.port
+        )
+    }
+}
+
+fn answer(stream: TcpStream, status: &AtomicU16) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut stream = stream;
+    loop {
+        let (mut length, mut line) = (0, String::new());
+        loop {
+            line.clear();
+            match reader.read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if line.trim().is_empty() => break,
+                Ok(_) => {}
+            }
+            let header = line.to_ascii_lowercase();
+            if let Some(value) = header.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let status = status.load(Relaxed);
+        let answer = format!("HTTP/1.1 {status} Whatever\r\ncontent-length: 7\r\n\r\nno such");
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn publish_lines(place: &Place, args: &[&str], lines: &str) -> Said {
+    let args = [&["publish"], args, &["--lines"]].concat();
+    let mut child = place
+        .command(&args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+fn delivered(place: &Place) -> Vec<Value> {
+    let text = fs::read_to_string(place.path("out.ndjson")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn messages_are_delivered_once_and_in_order() {
+    for store in ["sqlite:box.db".to_owned(), database().await] {
+        let place = Place::new();
+        place.write("tidegate.toml", format!("store = '{store}'\n{FILE_SINK}"));
+        let lines: String = (0..3_000).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+        let said = publish_lines(&place, &["orders.new", "--key", "17"], &lines);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        assert_eq!(place.ok(&["publish", "other", "7"]), "3001\n");
+        let status = place.json(&["outbox", "status"]);
+        assert_eq!(status["outstanding"], 3_001);
+
+        let report = place.json(&["relay", "--drain"]);
+        assert_eq!(report["counts"]["delivered"], 3_001);
+        let seen = delivered(&place);
+        let of_key: Vec<u64> = seen
+            .iter()
+            .filter(|line| line["key"] == "17")
+            .map(|line| line["payload"]["n"].as_u64().unwrap())
+            .collect();
+        assert!(of_key.iter().copied().eq(0..3_000), "in order, and none twice");
+        assert_eq!(seen.len(), 3_001);
+        assert_eq!(place.json(&["outbox", "status"])["outstanding"], 0);
+        assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 0, "not again");
+    }
+}
+
+#[tokio::test]
+async fn dead_messages_are_listed_shown_retried_and_dropped() {
+    for store in ["sqlite:box.db".to_owned(), database().await] {
+        let (place, service) = (Place::new(), Service::start(422));
+        place.write("tidegate.toml", format!("store = '{store}'\n{}", service.config()));
+        for n in 1..=3 {
+            place.ok(&[
+                "publish",
+                "orders",
+                &format!("{{\"n\":{n}}}"),
+                "--header",
+                "X-Tenant: north",
+            ]);
+        }
+        assert_eq!(place.json(&["relay", "--drain"])["counts"]["dead"], 3);
+
+        let dead = place.json(&["outbox", "dead"]);
+        assert_eq!((&dead[0]["messages"], &dead[0]["sink"]), (&json!(3), &json!("hook")));
+        assert!(dead[0]["reason"].as_str().unwrap().contains("422"), "{dead}");
+        let shown = place.json(&["outbox", "show", "2"]);
+        assert_eq!((&shown["payload"]["n"], &shown["state"]), (&json!(2), &json!("dead")));
+        assert_eq!(shown["headers"]["x-tenant"], "north");
+
+        let said = place.tidegate(&["outbox", "retry"]);
+        assert!(said.code == 1 && said.stderr.contains("take --all"), "{}", said.stderr);
+        service.status.store(204, Relaxed);
+        assert_eq!(place.json(&["outbox", "retry", "1", "--why", "mended"])["retried"], 1);
+        assert_eq!(place.json(&["outbox", "drop", "--topic", "orders"])["dropped"], 2);
+        assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 1);
+        let audit = place.json(&["outbox", "audit"]);
+        assert_eq!((&audit[0]["what"], &audit[1]["why"]), (&json!("drop"), &json!("mended")));
+        assert_eq!(place.json(&["outbox", "dead"]), json!([]));
+    }
+}
+
+#[test]
+fn a_relay_starts_without_its_sink_and_goes_on_when_it_is_there() {
+    let place = Place::new();
+    // Nobody listens here yet.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = Service { port, status: Arc::default() }.config();
+    place.write("tidegate.toml", format!("store = 'sqlite:box.db'\n{config}"));
+    place.ok(&["publish", "orders", "{}"]);
+    let mut relay = place.spawn(&["relay"]);
+    let mut lines = BufReader::new(relay.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("cannot reach hook") && line.contains("tried again")));
+
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let status = Arc::new(AtomicU16::new(200));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let status = status.clone();
+            thread::spawn(move || answer(stream, &status));
+        }
+    });
+    wait_until("the message is delivered", || {
+        (place.json(&["outbox", "status"])["outstanding"] == 0).then_some(())
+    });
+    signal(&relay, "TERM");
+    drop(lines);
+    assert_eq!(relay.wait().unwrap().code(), Some(143));
+    assert_eq!(place.json(&["outbox", "status"])["relays"], json!([]), "its lanes are given back");
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_is_lost() {
+    let place = Place::new();
+    let refused = |args: &[&str], expected: &str| {
+        let said = place.tidegate(args);
+        assert!(said.code != 0 && said.stderr.contains(expected), "{args:?}: {}", said.stderr);
+    };
+    refused(&["publish", "orders", "{\"n\":"], "the payload is no JSON");
+    refused(&["publish", "or*ders", "{}"], "no `*`");
+    refused(&["publish", "orders", "{}", "--header", "nonsense"], "is no header");
+    place.write("big.json", format!("\"{}\"", "x".repeat(1 << 20)));
+    let big = fs::File::open(place.path("big.json")).unwrap();
+    let said: Said = place.command(&["publish", "big"]).stdin(big).output().unwrap().into();
+    assert!(said.stderr.contains("1048576 is the most"), "{}", said.stderr);
+
+    place.ok(&["publish", "orders", "{}"]);
+    refused(&["relay"], "there are no routes");
+    refused(&["relay", "--to", "nowhere"], "there is no sink `nowhere`");
+    place.write("tidegate.toml", "[[routes]]\ntopic = '*'\nsinc = 'x'");
+    refused(&["relay"], "`sinc` is no key here; did you mean `sink`?");
+    place.write("tidegate.toml", "[sinks.x]\nkind = 'htpt'\n[[routes]]\ntopic = '*'\nsink = 'x'");
+    refused(&["check"], "did you mean `http`?");
+    place.write(
+        "tidegate.toml",
+        "[sinks.out]\nkind = 'stdout'\n[[routes]]\ntopic = 'other'\nsink = 'out'",
+    );
+    let report = place.tidegate(&["relay", "--drain"]);
+    assert!(report.stderr.contains("1 without a route"), "{}", report.stderr);
+    assert_eq!(place.json(&["outbox", "status"])["topics"][0]["unrouted"], 1);
+    let said = place.tidegate(&["relay", "--to", "stdout", "--drain", "--quiet"]);
+    assert_eq!(said.stdout.lines().count(), 1, "kept, and delivered when there is a route");
+}
+
+#[tokio::test]
+async fn too_many_outstanding_messages_are_refused() {
+    for store in ["sqlite:box.db".to_owned(), database().await] {
+        let place = Place::new();
+        place.write("tidegate.toml", format!("store = '{store}'\n{FILE_SINK}"));
+        place.ok(&["publish", "orders", "1"]);
+        place.ok(&["outbox", "limit", "3"]);
+        place.ok(&["publish", "orders", "2"]);
+        place.ok(&["publish", "orders", "3"]);
+        let said = place.tidegate(&["publish", "orders", "4"]);
+        assert!(said.stderr.contains("3 is the limit"), "{}", said.stderr);
+        place.ok(&["relay", "--drain"]);
+        place.ok(&["publish", "orders", "4"]);
+        place.ok(&["outbox", "limit", "off"]);
+        assert_eq!(place.json(&["outbox", "status"])["limit"], Value::Null);
+    }
+}
+
+#[tokio::test]
+async fn what_was_sent_is_archived_and_removed() {
+    for store in ["sqlite:box.db".to_owned(), database().await] {
+        let place = Place::new();
+        place.write("tidegate.toml", format!("store = '{store}'\n{FILE_SINK}"));
+        let lines: String = (0..5_000).map(|n| format!("{n}\n")).collect();
+        assert_eq!(publish_lines(&place, &["orders"], &lines).code, 0);
+        assert_eq!(place.json(&["outbox", "archive", "sent"])["messages"], 0, "nothing was sent");
+        place.ok(&["relay", "--drain"]);
+        let archived = place.json(&["outbox", "archive", "sent"]);
+        assert_eq!(archived["messages"], 5_000);
+        let mut numbers: Vec<u64> = Vec::new();
+        for file in archived["files"].as_array().unwrap() {
+            let bytes = fs::read(place.path(file.as_str().unwrap())).unwrap();
+            let text = String::from_utf8(zstd::decode_all(&*bytes).unwrap()).unwrap();
+            let line = |line: &str| {
+                serde_json::from_str::<Value>(line).unwrap()["payload"].as_u64().unwrap()
+            };
+            numbers.extend(text.lines().map(line));
+        }
+        assert!(numbers.into_iter().eq(0..5_000));
+        let said = place.tidegate(&["outbox", "show", "17"]);
+        assert!(said.stderr.contains("is not stored"), "{}", said.stderr);
+        place.ok(&["publish", "orders", "1"]);
+        assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 1, "it goes on");
+        assert_eq!(place.json(&["outbox", "purge", "--older-than", "0s"])["removed"], 1);
+    }
+}
+
+#[tokio::test]
+async fn an_application_publishes_in_its_own_transaction() {
+    let (place, url) = (Place::new(), database().await);
+    place.write("tidegate.toml", format!("store = '{url}'\n{FILE_SINK}"));
+    place.ok(&["migrate"]);
+    let client = connect(&url).await;
+    let publish = "select tidegate.publish('orders', 'k', '{\"n\": 1}')";
+    client
+        .batch_execute(&format!("begin; {publish}; rollback; begin; {publish}; commit"))
+        .await
+        .unwrap();
+    let many = "select tidegate.publish_many(array['a','b'], array['k',null], \
+                array['1','2']::jsonb[], array['{\"X-A\":\"b\"}',null]::jsonb[])";
+    client.batch_execute(many).await.unwrap();
+    for (sql, code) in [
+        ("select tidegate.publish('', 'k', '1')", "TG400"),
+        ("select tidegate.publish('a', 'k', '1', '[1]')", "TG400"),
+        (
+            "select tidegate.publish('a', 'k', jsonb_build_object('x', repeat('y', 1048576)))",
+            "TG400",
+        ),
+        (
+            "update tidegate.outbox set most_outstanding = 1; select tidegate.publish('a', 'k', '1')",
+            "TG429",
+        ),
+    ] {
+        let error = client.batch_execute(sql).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), code, "{sql}");
+    }
+    assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 3);
+    let seen = delivered(&place);
+    let topics: Vec<&str> = seen.iter().map(|line| line["topic"].as_str().unwrap()).collect();
+    assert_eq!(topics.iter().filter(|topic| **topic == "orders").count(), 1, "{seen:?}");
+    let a = seen.iter().find(|line| line["topic"] == "a").unwrap();
+    assert_eq!(a["headers"]["x-a"], "b");
+    // Readable with plain SQL.
+    let state = "select state from tidegate.messages where topic = 'orders'";
+    assert_eq!(client.query_one(state, &[]).await.unwrap().get::<_, &str>(0), "sent");
+}
