@@ -96,8 +96,11 @@ async fn a_relay_that_stands_by_takes_over_when_the_first_is_gone() {
     let stop = Stop::new();
     let asked = stop.clone();
     let second = tokio::spawn(async move { second.run(asked).await });
-    // Longer than a lease: whoever renews it keeps it.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    // Whoever renews the lease keeps it, for longer than one lasts.
+    database.execute("create table started as select now() as at").await;
+    let renewed =
+        "select (expires_at > at + interval '1500 ms')::text from tidegate.adopted, started";
+    until(&database, renewed, &["true"]).await;
     assert!(sink.got().is_empty());
     first.abort();
     until(&database, PENDING, &["0"]).await;
