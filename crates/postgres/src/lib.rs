@@ -4,6 +4,7 @@
 //! depends on the session, so that a pooler in transaction mode may sit in between (law 15). The
 //! database's clock decides what is expired and what is due (law 12).
 
+pub mod adopted;
 mod claim;
 mod decode;
 mod error;
@@ -17,11 +18,13 @@ mod renew;
 mod settle;
 mod submit;
 
+pub use adopted::Adopted;
 pub use migrate::script;
 pub use outbox::publish;
 
 use async_trait::async_trait;
 use pool::Pool;
+use std::sync::Arc;
 use tidegate_core::{
     BatchId, Fence, Lease, Source, StoreError,
     claim::{Claim, ClaimRequest},
@@ -31,7 +34,8 @@ use tidegate_core::{
 
 /// A store in a PostgreSQL database, in its schema `tidegate`.
 pub struct Postgres {
-    pool: Pool,
+    /// Shared with the tables that were adopted in the same database.
+    pool: Arc<Pool>,
     memo: outbox::Memo,
 }
 
@@ -39,7 +43,8 @@ impl Postgres {
     /// Connects to `postgres://user:password@host:port/database`. Afterwards the server has answered
     /// once; the schema may still be missing.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        Pool::connect(url).await.map(|pool| Self { pool, memo: outbox::Memo::default() })
+        let pool = Arc::new(Pool::connect(url).await?);
+        Ok(Self { pool, memo: outbox::Memo::default() })
     }
 
     /// How many statements were sent so far.

@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -29,6 +29,11 @@ const MIGRATIONS: [Migration; 4] = [
         version: 4,
         name: "0004_outbox",
         sql: include_str!("sql/migrations/0004_outbox.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "0005_adopted",
+        sql: include_str!("sql/migrations/0005_adopted.sql"),
     },
 ];
 

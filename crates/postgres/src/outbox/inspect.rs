@@ -107,15 +107,16 @@ impl Postgres {
     }
 }
 
-struct Columns<'a> {
-    ids: Option<Vec<i64>>,
-    topic: Option<&'a str>,
-    sink: Option<&'a str>,
-    reason: Option<&'a str>,
+/// A choice as parameters.
+pub(crate) struct Columns<'a> {
+    pub(crate) ids: Option<Vec<i64>>,
+    pub(crate) topic: Option<&'a str>,
+    pub(crate) sink: Option<&'a str>,
+    pub(crate) reason: Option<&'a str>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(which: &'a Selection) -> Self {
+    pub(crate) fn of(which: &'a Selection) -> Self {
         Self {
             ids: which.ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect()),
             topic: which.topic.as_deref(),
@@ -125,16 +126,16 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn count(row: &Row, column: &str) -> Result<u64, StoreError> {
+pub(crate) fn count(row: &Row, column: &str) -> Result<u64, StoreError> {
     get::<i64>(OPERATION, row, column).map(i64::unsigned_abs)
 }
 
-fn seconds(row: &Row, column: &str) -> Result<Option<Duration>, StoreError> {
+pub(crate) fn seconds(row: &Row, column: &str) -> Result<Option<Duration>, StoreError> {
     let seconds: Option<f64> = get(OPERATION, row, column)?;
     Ok(seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).ok()))
 }
 
-fn topic(row: &Row) -> Result<TopicStatus, StoreError> {
+pub(crate) fn topic(row: &Row) -> Result<TopicStatus, StoreError> {
     Ok(TopicStatus {
         topic: get(OPERATION, row, "topic")?,
         outstanding: count(row, "outstanding")?,
@@ -146,7 +147,7 @@ fn topic(row: &Row) -> Result<TopicStatus, StoreError> {
     })
 }
 
-fn relay(row: &Row) -> Result<RelayStatus, StoreError> {
+pub(crate) fn relay(row: &Row) -> Result<RelayStatus, StoreError> {
     let relay = WorkerId(get(OPERATION, row, "relay")?);
     Ok(RelayStatus { relay, lanes: count(row, "lanes")? })
 }
@@ -156,7 +157,7 @@ fn a_holder(row: &Row) -> Result<Holder, StoreError> {
     Ok(Holder { name: get(OPERATION, row, "name")?, age })
 }
 
-fn group(row: &Row) -> Result<DeadGroup, StoreError> {
+pub(crate) fn group(row: &Row) -> Result<DeadGroup, StoreError> {
     Ok(DeadGroup {
         topic: get(OPERATION, row, "topic")?,
         sink: get(OPERATION, row, "sink")?,
@@ -167,7 +168,7 @@ fn group(row: &Row) -> Result<DeadGroup, StoreError> {
     })
 }
 
-fn stuck(row: &Row) -> Result<Stuck, StoreError> {
+pub(crate) fn stuck(row: &Row) -> Result<Stuck, StoreError> {
     let state: &str = get(OPERATION, row, "state")?;
     let unknown = || corrupt(OPERATION, format!("`{state}` is no state of a message"));
     let on_dead: &str = get(OPERATION, row, "on_dead")?;
@@ -184,7 +185,7 @@ fn stuck(row: &Row) -> Result<Stuck, StoreError> {
     })
 }
 
-fn audit_line(row: &Row) -> Result<AuditLine, StoreError> {
+pub(crate) fn audit_line(row: &Row) -> Result<AuditLine, StoreError> {
     Ok(AuditLine {
         at_ms: get(OPERATION, row, "at_ms")?,
         who: get(OPERATION, row, "who")?,

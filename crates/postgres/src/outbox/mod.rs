@@ -2,7 +2,7 @@
 
 mod claim;
 mod horizon;
-mod inspect;
+pub(crate) mod inspect;
 mod publish;
 mod retain;
 mod settle;

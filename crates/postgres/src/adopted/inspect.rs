@@ -1,0 +1,128 @@
+//! Reading for people, and what they decide.
+
+use super::{Adopted, message::Found};
+use crate::{
+    decode::get,
+    outbox::inspect::{Columns, audit_line, count, group, relay, stuck, topic},
+    pool::Params,
+};
+use async_trait::async_trait;
+use tidegate_core::{
+    InspectOutbox, Message, MessageId, StoreError,
+    limits::MAX_LISTED,
+    outbox::{
+        AuditLine, DeadGroup, Origin, OutboxStatus, Outstanding, Selection, Stuck, StuckQuery,
+        StuckState,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "inspect outbox";
+
+#[async_trait]
+impl InspectOutbox for Adopted {
+    async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
+        let topics = self.inspect(&self.statements.status, &self.mapped()).await?;
+        let sql = include_str!("../sql/adopted/relays.sql");
+        let relays = self.inspect(sql, &self.mapped()[..1]).await?;
+        Ok(OutboxStatus {
+            topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
+            relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
+            // Rows are read as soon as they are committed: nothing holds them back.
+            holder: None,
+            limit: None,
+        })
+    }
+
+    async fn outstanding(&self) -> Result<Outstanding, StoreError> {
+        let rows = self.inspect(&self.statements.outstanding, &self.mapped()).await?;
+        let messages = rows.first().map_or(Ok(0), |row| count(row, "messages"))?;
+        Ok(Outstanding { messages, limit: None })
+    }
+
+    async fn dead_groups(&self) -> Result<Vec<DeadGroup>, StoreError> {
+        let params = [self.mapped()[0].clone(), (&(MAX_LISTED as i64) as _, Type::INT8)];
+        let sql = include_str!("../sql/adopted/dead_groups.sql");
+        self.inspect(sql, &params).await?.iter().map(group).collect()
+    }
+
+    async fn stuck(&self, query: StuckQuery) -> Result<Vec<Stuck>, StoreError> {
+        let which = Columns::of(&query.which);
+        let [adopted, values] = self.mapped();
+        let params = [
+            adopted,
+            values,
+            (&query.state.map(StuckState::as_str) as _, Type::TEXT),
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&query.after.0 as _, Type::INT8),
+            (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
+        ];
+        self.inspect(&self.statements.stuck, &params).await?.iter().map(stuck).collect()
+    }
+
+    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+        let row_key = self.rows().row_key(id).map(str::to_owned);
+        let [adopted, values] = self.mapped();
+        let params = [adopted, values, (&row_key as _, Type::TEXT), (&id.0 as _, Type::INT8)];
+        let rows = self.inspect(&self.statements.row, &params).await?;
+        let message = |row: &Row| {
+            let found = Found::read(&self.plan, row)?;
+            Ok(found.message(id, Origin::Lane { due_in: None }))
+        };
+        rows.first().map(message).transpose()
+    }
+
+    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let which = Columns::of(&which);
+        let [adopted, _] = self.mapped();
+        let params = [
+            adopted,
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&by.who as _, Type::TEXT),
+            (&by.why as _, Type::TEXT),
+        ];
+        let sql = include_str!("../sql/adopted/retry_dead.sql");
+        changed(&self.pool.query("retry dead messages", sql, &params).await?)
+    }
+
+    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        let which = Columns::of(&which);
+        let [adopted, values] = self.mapped();
+        let params = [
+            adopted,
+            values,
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&by.who as _, Type::TEXT),
+            (&by.why as _, Type::TEXT),
+        ];
+        let sql = &self.statements.drop_dead;
+        changed(&self.pool.query("drop dead messages", sql, &params).await?)
+    }
+
+    async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
+        let limit = limit.min(MAX_LISTED) as i64;
+        let params = [self.mapped()[0].clone(), (&limit as _, Type::INT8)];
+        let sql = include_str!("../sql/adopted/audit.sql");
+        self.inspect(sql, &params).await?.iter().map(audit_line).collect()
+    }
+}
+
+impl Adopted {
+    async fn inspect(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        self.pool.query(OPERATION, sql, params).await
+    }
+}
+
+fn changed(rows: &[Row]) -> Result<u64, StoreError> {
+    let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
+    rows.first().map_or(Ok(0), messages)
+}

@@ -1,0 +1,136 @@
+//! Outbox tables that people already have: adopted as they are, without a change of their schema.
+//!
+//! A [`Mapping`] says how rows are messages. What must be remembered besides (who relays the table, what
+//! failed and why) is in side tables. Rows are read by their state, in the order that the table can
+//! express, and marked as done all at once for each settlement. One relay at a time has the table.
+
+mod advice;
+mod claim;
+mod inspect;
+mod mapping;
+mod message;
+mod order;
+mod presets;
+mod publish;
+mod resolve;
+mod rows;
+mod settle;
+mod shadow;
+mod share;
+mod sql;
+mod table;
+
+pub use advice::Advice;
+pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};
+pub use order::Order;
+pub use shadow::{PoisonRow, ShadowReport, TopicCount};
+
+use crate::{Postgres, pool::Pool};
+use async_trait::async_trait;
+use mapping::refused;
+use resolve::Plan;
+use rows::Rows;
+use sql::Statements;
+use std::sync::{Arc, Mutex, MutexGuard};
+use table::Table;
+use tidegate_core::{
+    Outbox, StoreError,
+    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
+};
+use tokio_postgres::types::{ToSql, Type};
+
+/// A table of somebody else, as an outbox.
+pub struct Adopted {
+    pool: Arc<Pool>,
+    preset: Option<Preset>,
+    plan: Plan,
+    statements: Statements,
+    rows: Mutex<Rows>,
+}
+
+impl Adopted {
+    /// Connects and adopts a table. Afterwards it is known to have all columns of the mapping; nothing
+    /// was written. To relay it, the schema `tidegate` must be there, too.
+    pub async fn open(url: &str, mapping: Mapping) -> Result<Self, StoreError> {
+        Self::adopt(Arc::new(Pool::connect(url).await?), mapping).await
+    }
+
+    /// Adopts a table in the database of a store, over the same connections.
+    pub async fn of(store: &Postgres, mapping: Mapping) -> Result<Self, StoreError> {
+        Self::adopt(store.pool.clone(), mapping).await
+    }
+
+    async fn adopt(pool: Arc<Pool>, mapping: Mapping) -> Result<Self, StoreError> {
+        let preset = mapping.preset;
+        let names: Vec<&str> = match (&mapping.table, preset) {
+            (Some(table), _) => vec![table],
+            (None, Some(preset)) => preset.tables().to_vec(),
+            (None, None) => return Err(refused("name the table in `table`, or a `preset`")),
+        };
+        let table = Table::find(&pool, &names).await?;
+        let plan = Plan::new(mapping, table)?;
+        let statements = Statements::new(&plan);
+        Ok(Self { pool, preset, plan, statements, rows: Mutex::default() })
+    }
+
+    /// The table, with its schema, as SQL writes it.
+    pub fn table(&self) -> &str {
+        &self.plan.table.adopted
+    }
+
+    /// The order that the table can express.
+    pub fn order(&self) -> Order {
+        match self.plan.order.is_empty() {
+            true => Order::None,
+            false => Order::ByColumns(self.plan.order.iter().map(|it| it.name.clone()).collect()),
+        }
+    }
+
+    /// What people should know when a relay starts, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let one = "one relay at a time delivers it; others stand by".to_owned();
+        let keyless = self.plan.key.is_empty().then(|| {
+            "messages have no key, so that nothing waits for a message that failed".to_owned()
+        });
+        let preset = self.preset.and_then(Preset::remark).map(str::to_owned);
+        [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
+    }
+
+    /// How many statements were sent so far.
+    pub fn statements(&self) -> u64 {
+        self.pool.statements()
+    }
+
+    fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// The first two parameters of every statement that depends on the mapping.
+    fn mapped(&self) -> [(&(dyn ToSql + Sync), Type); 2] {
+        let (adopted, values) = (&self.plan.table.adopted, &self.statements.values);
+        [(adopted, Type::TEXT), (values, Type::TEXT_ARRAY)]
+    }
+}
+
+#[async_trait]
+impl Outbox for Adopted {
+    async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
+        self.share(&request).await
+    }
+
+    async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        self.claim(&request).await
+    }
+
+    async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        self.settle(&settlement).await
+    }
+
+    async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
+        self.give_back(&request).await
+    }
+
+    async fn published(&self) {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,162 @@
+//! Marks rows as done and writes what was set aside, in one statement.
+
+use super::{
+    Adopted,
+    rows::{Poison, lane},
+};
+use crate::{
+    decode::{get, millis},
+    error::corrupt,
+};
+use std::{collections::HashSet, time::Duration};
+use tidegate_core::{
+    Fence, MessageId, StoreError,
+    outbox::{Aside, HeldKey, KeyHash, OnDead, SetAside, Settled, Settlement, StuckState},
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "settle messages";
+
+impl Adopted {
+    pub(super) async fn settle(&self, settlement: &Settlement) -> Result<Settled, StoreError> {
+        let Some(fence) = settlement.lanes.first().map(|progress| progress.fence) else {
+            return Ok(Settled::default());
+        };
+        let news = self.news(settlement, fence);
+        let rows = self.send_settlement(settlement, fence, &news).await?;
+        let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+        if !get::<bool>(OPERATION, row, "held")? {
+            let late = settlement.lanes.iter().map(|progress| progress.lane).collect();
+            return Ok(Settled { late, freed: Vec::new() });
+        }
+        self.rows().forget(&news.settled);
+        Ok(Settled { late: Vec::new(), freed: freed(row)? })
+    }
+
+    /// What becomes of which rows. Under another lease nothing is known about them.
+    fn news(&self, settlement: &Settlement, fence: Fence) -> News {
+        let rows = self.rows();
+        if rows.fence() != fence {
+            return News::default();
+        }
+        let set: HashSet<MessageId> = settlement.aside.iter().map(|set| set.id).collect();
+        let mut news = News { last_id: rows.last_id(), ..News::default() };
+        for id in rows.passed(&settlement.lanes).into_iter().filter(|id| !set.contains(id)) {
+            news.done_rows.extend(rows.row_key(id).map(str::to_owned));
+            news.settled.push(id);
+        }
+        let vanished = rows.vanished();
+        news.done_ids.extend(settlement.done.iter().map(|(_, id)| id.0));
+        news.done_ids.extend(vanished.iter().map(|id| id.0));
+        settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
+        let poison = rows.poison();
+        poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
+        news.settled.extend(set);
+        news.settled.extend(vanished.into_iter().chain(poison.into_iter().map(|(id, _)| id)));
+        news
+    }
+
+    async fn send_settlement(
+        &self,
+        settlement: &Settlement,
+        fence: Fence,
+        news: &News,
+    ) -> Result<Vec<Row>, StoreError> {
+        let aside = &news.aside;
+        self.pool
+            .query(
+                OPERATION,
+                &self.statements.settle,
+                &[
+                    (&self.plan.table.adopted, Type::TEXT),
+                    (&self.statements.values, Type::TEXT_ARRAY),
+                    (&fence.0, Type::INT8),
+                    (&millis(settlement.lease), Type::INT8),
+                    (&news.last_id, Type::INT8),
+                    (&news.done_rows, Type::TEXT_ARRAY),
+                    (&news.done_ids, Type::INT8_ARRAY),
+                    (&aside.id, Type::INT8_ARRAY),
+                    (&aside.row_key, Type::TEXT_ARRAY),
+                    (&aside.topic, Type::TEXT_ARRAY),
+                    (&aside.key, Type::INT8_ARRAY),
+                    (&aside.sink, Type::TEXT_ARRAY),
+                    (&aside.state, Type::TEXT_ARRAY),
+                    (&aside.attempts, Type::INT4_ARRAY),
+                    (&aside.reason, Type::TEXT_ARRAY),
+                    (&aside.then, Type::TEXT_ARRAY),
+                    (&aside.delay_ms, Type::INT8_ARRAY),
+                ],
+            )
+            .await
+    }
+}
+
+fn freed(row: &Row) -> Result<Vec<HeldKey>, StoreError> {
+    let sinks: Vec<String> = get(OPERATION, row, "freed_sinks")?;
+    let keys: Vec<i64> = get(OPERATION, row, "freed_keys")?;
+    let held = |(sink, key): (String, i64)| {
+        let key = KeyHash(key);
+        HeldKey { lane: lane(Some(key), MessageId::default()), sink, key }
+    };
+    Ok(sinks.into_iter().zip(keys).map(held).collect())
+}
+
+/// What a settlement means for rows.
+#[derive(Default)]
+struct News {
+    last_id: i64,
+    done_rows: Vec<String>,
+    done_ids: Vec<i64>,
+    aside: AsideColumns,
+    /// Afterwards these need not be remembered.
+    settled: Vec<MessageId>,
+}
+
+#[derive(Default)]
+struct AsideColumns {
+    id: Vec<i64>,
+    row_key: Vec<Option<String>>,
+    topic: Vec<String>,
+    key: Vec<Option<i64>>,
+    sink: Vec<String>,
+    state: Vec<&'static str>,
+    attempts: Vec<i32>,
+    reason: Vec<String>,
+    then: Vec<&'static str>,
+    delay_ms: Vec<i64>,
+}
+
+impl AsideColumns {
+    fn add(&mut self, set: &SetAside, row_key: Option<&str>) {
+        const NOW: Duration = Duration::ZERO;
+        let (state, attempts, reason, then, delay) = match &set.aside {
+            Aside::Retry { attempts, reason, delay } => {
+                (StuckState::Retry, *attempts, reason.as_str(), OnDead::Skip, *delay)
+            }
+            Aside::Behind => (StuckState::Behind, 0, "", OnDead::Skip, NOW),
+            Aside::Later { delay } => (StuckState::Later, 0, "", OnDead::Skip, *delay),
+            Aside::Unrouted => (StuckState::Unrouted, 0, "", OnDead::Skip, NOW),
+            Aside::Dead { attempts, reason, then } => {
+                (StuckState::Dead, *attempts, reason.as_str(), *then, NOW)
+            }
+        };
+        self.id.push(set.id.0);
+        self.row_key.push(row_key.map(str::to_owned));
+        self.topic.push(set.topic.clone());
+        self.key.push(set.key.map(|key| key.0));
+        self.sink.push(set.sink.clone());
+        self.state.push(state.as_str());
+        self.attempts.push(attempts as i32);
+        self.reason.push(reason.to_owned());
+        self.then.push(then.as_str());
+        self.delay_ms.push(millis(delay));
+    }
+
+    /// What is no message is dead, and its key goes on.
+    fn add_poison(&mut self, id: MessageId, poison: &Poison) {
+        let Poison { row_key, topic, key, sink, attempts, reason } = poison.clone();
+        let aside = Aside::Dead { attempts, reason, then: OnDead::Skip };
+        let set = SetAside { lane: lane(key, id), id, topic, key, sink, aside };
+        self.add(&set, row_key.as_deref());
+    }
+}

@@ -1,0 +1,118 @@
+//! One relay at a time: all lanes go to whoever has the table's lease.
+
+use super::{Adopted, rows::lane};
+use crate::decode::{get, millis};
+use tidegate_core::{
+    Fence, MessageId, StoreError,
+    outbox::{
+        Choice, Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared,
+        Topics,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+const OPERATION: &str = "share lanes";
+
+impl Adopted {
+    pub(super) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
+        let held = request.held.first().map_or(Fence::NOBODY, |lease| lease.fence);
+        let lost = || request.held.iter().map(|lease| lease.lane).collect();
+        let Some(lease) = self.lease(request, held).await? else {
+            return Ok(Shared { lost: lost(), relays: 2, ..Shared::default() });
+        };
+        if lease.fence == held {
+            if lease.disturbed {
+                self.tend().await?;
+            }
+            return Ok(Shared { relays: 1, ..Shared::default() });
+        }
+        let gained = self.take_over(request, &lease).await?;
+        Ok(Shared { gained, lost: lost(), surplus: 0, relays: 1 })
+    }
+
+    /// Renews the lease or takes it; `None` if another relay has it.
+    async fn lease(&self, request: &Share, held: Fence) -> Result<Option<Lease>, StoreError> {
+        let params = [
+            (&self.plan.table.adopted as _, Type::TEXT),
+            (&request.relay.0 as _, Type::TEXT),
+            (&millis(request.lease) as _, Type::INT8),
+            (&held.0 as _, Type::INT8),
+        ];
+        let sql = include_str!("../sql/adopted/share.sql");
+        let rows = self.pool.query(OPERATION, sql, &params).await?;
+        let lease = |row: &Row| {
+            Ok(Lease {
+                fence: Fence(get(OPERATION, row, "fence")?),
+                last_id: get(OPERATION, row, "last_id")?,
+                disturbed: get(OPERATION, row, "disturbed")?,
+            })
+        };
+        rows.first().map(lease).transpose()
+    }
+
+    /// Brings what was set aside in order, and begins to read anew.
+    async fn take_over(&self, request: &Share, lease: &Lease) -> Result<Vec<Gained>, StoreError> {
+        let regexes: Vec<Option<String>> = request.routes.iter().map(regex).collect();
+        let sinks: Vec<&str> = request.routes.iter().map(|route| route.sink.as_str()).collect();
+        let adopted = &self.plan.table.adopted;
+        let params = [
+            (adopted as _, Type::TEXT),
+            (&regexes as _, Type::TEXT_ARRAY),
+            (&sinks as _, Type::TEXT_ARRAY),
+        ];
+        let sql = include_str!("../sql/adopted/reroute.sql");
+        self.pool.query(OPERATION, sql, &params).await?;
+        self.tend().await?;
+        let sql = include_str!("../sql/adopted/held.sql");
+        let rows = self.pool.query(OPERATION, sql, &[(adopted, Type::TEXT)]).await?;
+        let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
+        let cursor = {
+            let mut rows = self.rows();
+            rows.begin(lease.fence, lease.last_id);
+            rows.last_id()
+        };
+        let gained = |lane: Lane| Gained {
+            lease: LaneLease { lane, fence: lease.fence },
+            cursor,
+            lags: Vec::new(),
+            held: held.iter().filter(|key| key.lane == lane).cloned().collect(),
+            // What was set aside is not read as pending.
+            aside: Vec::new(),
+        };
+        Ok((0..LANES).map(|lane| gained(Lane(lane))).collect())
+    }
+
+    /// Of every key that waits, the first becomes due unless something holds it.
+    async fn tend(&self) -> Result<(), StoreError> {
+        let params = [(&self.plan.table.adopted as _, Type::TEXT)];
+        self.pool.query(OPERATION, include_str!("../sql/adopted/tend.sql"), &params).await?;
+        Ok(())
+    }
+
+    pub(super) async fn give_back(&self, request: &GiveBack) -> Result<(), StoreError> {
+        let Some(lease) = request.lanes.first() else { return Ok(()) };
+        let params =
+            [(&self.plan.table.adopted as _, Type::TEXT), (&lease.fence.0 as _, Type::INT8)];
+        let sql = include_str!("../sql/adopted/give_back.sql");
+        self.pool.query("give back lanes", sql, &params).await?;
+        Ok(())
+    }
+}
+
+/// The right to the table.
+struct Lease {
+    fence: Fence,
+    last_id: i64,
+    disturbed: bool,
+}
+
+fn regex(route: &Route) -> Option<String> {
+    let choice = Choice { takes: route.topics.clone(), unless: Vec::new() };
+    Topics::regex([&Topics(vec![choice])])
+}
+
+fn held_key(row: &Row) -> Result<HeldKey, StoreError> {
+    let key = KeyHash(get(OPERATION, row, "key_hash")?);
+    let lane = lane(Some(key), MessageId::default());
+    Ok(HeldKey { lane, sink: get(OPERATION, row, "sink")?, key })
+}

@@ -1,0 +1,89 @@
+-- Reads rows that are pending, in the order that the table can express, and what was set aside and is
+-- due. Changes nothing. Reads by state, never from a remembered position: a row that commits late is
+-- found as any other. Rows come in no order; `kind` tells what a row is:
+--   next  one row: when the next that was set aside is due
+--   lane  a row for the reader `n`, the k-th of those `found`
+--   due   a row that was set aside; without `row_key` it is not pending any more
+--
+-- Indexes: the adopted table's on its order columns; adopted_aside_due and adopted_aside_key. Both
+-- exclusions are filters, not joins, so that rows come in the order of the index and a limit ends them.
+-- Sizes are looked at first, so that wide rows are not read in vain.
+--
+-- $1 adopted, $2 values of the mapping; readers: $3 number, $4 and $5 regular expressions for topics to
+-- take and to leave, $6 most messages; $7 rows that are in memory; set aside: $8 ids under way, $9 most
+-- heads; $10 most bytes, $11 most behind a head
+with head as materialized (
+    select a.id, a.sink, a.key_hash, a.state
+    from tidegate.adopted_aside a
+    where a.adopted = $1 and a.state in ('retry', 'later') and a.due_at <= now()
+        and a.id <> all ($8) and {chosen}
+    order by a.due_at, a.id
+    limit $9
+),
+line as (
+    select h.id
+    from head h
+    union -- a key may have two heads, after somebody retried a dead message
+    select b.id
+    from head h
+    cross join lateral (
+        select b.id
+        from tidegate.adopted_aside b
+        where b.adopted = $1 and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
+            and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
+            and b.state = 'behind' and b.id <> all ($8)
+        order by b.id
+        limit $11
+    ) b
+    where h.state = 'retry'
+),
+due as materialized (
+    select a.id, a.row_key, a.attempts, a.sink, a.key_hash,
+        sum(coalesce(t.bytes, 0)) over (order by a.id) as total,
+        row_number() over (order by a.id) as k
+    from line l
+    join tidegate.adopted_aside a on a.adopted = $1 and a.id = l.id
+    left join lateral (
+        select {bytes} as bytes from {table} t where {same_row} and {pending} limit 1
+    ) t on true
+)
+select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as found,
+    null::bigint as id, null::integer as attempts, null as sink, null::bigint as key_hash,
+    null as row_key, null as topic, null as key, null::bytea as payload,
+    null::text[] as header_values, null as header_map, null::bigint as published_ms,
+    (
+        select extract(epoch from min(a.due_at) - now())::double precision
+        from tidegate.adopted_aside a
+        where a.adopted = $1 and a.state in ('retry', 'later') and a.id <> all ($8) and {chosen}
+    ) as next_due_seconds
+union all
+select 'lane', r.n, s.k, s.found, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
+    s.header_values, s.header_map, s.published_ms, null
+from unnest($3, $4, $5, $6) as r (n, takes, leaves, most)
+cross join lateral (
+    select {columns}, t.tidegate_place as k, t.tidegate_found as found
+    from (
+        select t.*, count(*) over () as tidegate_found
+        from (
+            select t.*, row_number() over w as tidegate_place, sum({bytes}) over w as tidegate_bytes
+            from {table} t
+            where {pending} and {filter}
+                and {row_key} not in (select unnest($7))
+                and not tidegate.is_set_aside($1, {row_key})
+                and (r.takes is null or coalesce({topic}, '') ~ r.takes)
+                and (r.leaves is null or coalesce({topic}, '') !~ r.leaves)
+            window w as ({order} rows unbounded preceding)
+            {order}
+            limit r.most + 1
+        ) t
+    ) t
+    where t.tidegate_place <= r.most and (t.tidegate_bytes <= $10 or t.tidegate_place = 1)
+) s
+union all
+select 'due', null, null, null, a.id, a.attempts, a.sink, a.key_hash, t.row_key, t.topic, t.key,
+    t.payload, t.header_values, t.header_map, t.published_ms, null
+from due a
+left join lateral (
+    select {columns} from {table} t where {same_row} and {pending} limit 1
+) t on true
+where a.total <= $10 or a.k = 1

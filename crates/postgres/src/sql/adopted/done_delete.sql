@@ -1,0 +1,1 @@
+delete from {table} t using finished d where {same_row} and {pending}

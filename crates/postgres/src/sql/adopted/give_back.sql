@@ -1,0 +1,4 @@
+-- Gives a lease back before its time, unless it was lost. $1 adopted, $2 fence
+update tidegate.adopted l
+set expires_at = now(), relay = null
+where l.adopted = $1 and l.fence = $2

@@ -1,0 +1,111 @@
+-- Marks rows as done, and writes what was set aside, if the fence still holds. Returns whether it does,
+-- and the keys for which nothing that holds them is left.
+--
+-- Of every key that it touches, the first that waits becomes due, unless one before it holds the key.
+-- All parts of a statement see the tables as they were before: the first of a key is the lower one of
+-- what stays and what comes in.
+--
+-- Indexes: the primary key of the adopted table; those of adopted and adopted_aside; adopted_aside_id,
+-- adopted_aside_key.
+--
+-- $1 adopted, $2 values of the mapping, $3 fence, $4 lease in ms, $5 last id; done: $6 rows; $7 ids of
+-- those that were set aside before; set aside: $8 id, $9 row or null if it was before, $10 topic,
+-- $11 key, $12 sink, $13 state, $14 attempts, $15 reason, $16 what its death means, $17 delay in ms
+with held as materialized (
+    select l.adopted from tidegate.adopted l where l.adopted = $1 and l.fence = $3 for update
+),
+moved as (
+    update tidegate.adopted l
+    set last_id = greatest(l.last_id, $5), expires_at = now() + $4 * interval '1 ms'
+    from held h
+    where l.adopted = h.adopted
+),
+gone as (
+    delete from tidegate.adopted_aside a
+    using held h
+    where a.adopted = h.adopted and a.id = any ($7)
+    returning a.row_key, a.sink, a.key_hash
+),
+finished as (
+    select d.row_key from unnest($6) as d (row_key) cross join held
+    union all
+    select g.row_key from gone g
+),
+done as (
+    {done}
+),
+incoming as materialized (
+    select i.id, coalesce(i.row_key, b.row_key) as row_key, i.topic, i.key_hash, i.sink, i.state,
+        i.attempts, i.reason, i.on_dead, i.delay_ms,
+        (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
+    from unnest($8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+        as i (id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
+    cross join held h
+    left join tidegate.adopted_aside b on b.adopted = h.adopted and b.id = i.id
+    where coalesce(i.row_key, b.row_key) is not null
+),
+failed as (
+    {failed}
+),
+touched as materialized (
+    select sink, key_hash from gone where key_hash is not null
+    union
+    select sink, key_hash from incoming where key_hash is not null
+    union
+    -- What goes to another sink now leaves the line that it was in.
+    select a.sink, a.key_hash
+    from tidegate.adopted_aside a
+    join incoming i on i.id = a.id
+    where a.adopted = $1 and a.key_hash is not null
+),
+first as materialized (
+    select t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
+    from touched t
+    left join lateral (
+        select a.id, a.state
+        from tidegate.adopted_aside a
+        where a.adopted = $1 and a.sink = t.sink and a.key_hash = t.key_hash
+            and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
+            and a.id <> all ($7) and a.id <> all ($8)
+        order by a.id
+        limit 1
+    ) s on true
+    left join (
+        select i.sink, i.key_hash, min(i.id) as id
+        from incoming i
+        where i.holds
+        group by i.sink, i.key_hash
+    ) i on i.sink = t.sink and i.key_hash = t.key_hash
+),
+promoted as (
+    update tidegate.adopted_aside a
+    set state = 'retry', due_at = now()
+    from first f
+    where a.adopted = $1 and a.id = f.standing and f.standing_state = 'behind'
+        and f.standing < coalesce(f.incoming, f.standing + 1)
+),
+placed as (
+    insert into tidegate.adopted_aside as a
+        (adopted, id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
+    select $1, i.id, i.row_key, i.topic, i.key_hash, i.sink,
+        case when i.state = 'behind' and (
+                i.key_hash is null
+                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1)
+            ) then 'retry'
+            else i.state
+        end,
+        i.attempts, i.reason, i.on_dead, now() + i.delay_ms * interval '1 ms'
+    from incoming i
+    left join first f on f.sink = i.sink and f.key_hash = i.key_hash
+    order by i.row_key
+    on conflict (adopted, row_key) do update
+    set sink = excluded.sink, state = excluded.state, reason = excluded.reason,
+        on_dead = excluded.on_dead, due_at = excluded.due_at,
+        attempts = greatest(a.attempts, excluded.attempts)
+),
+freed as materialized (
+    select sink, key_hash from first where standing is null and incoming is null
+)
+select exists (select from held) as held,
+    array(select sink from freed order by sink, key_hash) as freed_sinks,
+    array(select key_hash from freed order by sink, key_hash) as freed_keys

@@ -1,0 +1,30 @@
+-- Renews the lease of an adopted table, or takes it if nobody has it. No row: another relay has it.
+-- `disturbed` tells that somebody changed what was set aside.
+--
+-- Index: the primary key of adopted.
+--
+-- $1 adopted, $2 relay, $3 lease in ms, $4 fence that is held, or zero
+with mine as materialized (
+    select l.adopted, l.fence = $4 as is_held, l.disturbed
+    from tidegate.adopted l
+    where l.adopted = $1 and (l.fence = $4 or l.expires_at <= now())
+    for update
+),
+leased as (
+    update tidegate.adopted l
+    set fence = case when m.is_held then l.fence else nextval('tidegate.fence') end, relay = $2,
+        expires_at = now() + $3 * interval '1 ms', disturbed = false
+    from mine m
+    where l.adopted = m.adopted
+    returning l.fence, l.last_id, m.disturbed
+),
+first as (
+    insert into tidegate.adopted (adopted, fence, relay, expires_at)
+    select $1, nextval('tidegate.fence'), $2, now() + $3 * interval '1 ms'
+    where not exists (select from tidegate.adopted l where l.adopted = $1)
+    on conflict (adopted) do nothing
+    returning fence, last_id, disturbed
+)
+select fence, last_id, disturbed from leased
+union all
+select fence, last_id, disturbed from first

@@ -1,0 +1,148 @@
+//! What becomes of rows that cannot be delivered.
+
+use crate::{
+    adopt, adopt_entities, database, drain, drain_to, entities, impatient, key, plan, sink::Fake,
+    write,
+};
+use std::sync::Arc;
+use tidegate_core::{
+    InspectOutbox,
+    outbox::{AuditLine, OnDead, Selection, StuckQuery, StuckState},
+};
+use tidegate_engine::relay::TopicPolicy;
+use tidegate_postgres::adopted::{Mapping, Preset};
+
+fn somebody() -> AuditLine {
+    AuditLine { who: "tester".to_owned(), why: "because".to_owned(), ..AuditLine::default() }
+}
+
+const FAILURES: &str = "select entity_id, retry_count, last_error, processed_at is not null
+    from entity_outbox where retry_count > 0 order by created_at";
+
+#[tokio::test]
+async fn a_row_that_fails_is_tried_again_and_only_its_key_waits() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "flaky"), ("UPDATE", "2"), ("DELETE", "3")]).await;
+    write(&database, "b", &[("INSERT", "4"), ("UPDATE", "5")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    let counts = drain_to(&adopted, &sink).await;
+    assert_eq!((counts.delivered, counts.retried), (5, 2));
+    let operations = |entity| sink.of_key(&key(entity), Some("operation"));
+    assert_eq!(operations("a"), ["INSERT", "UPDATE", "DELETE"]);
+    assert_eq!(operations("b"), ["INSERT", "UPDATE"]);
+    assert!(sink.got()[0].key.as_deref() == Some(&key("b")), "others go on");
+    assert_eq!(database.rows(FAILURES).await, [["a", "2", "it is flaky", "t"]]);
+    assert_eq!(database.rows("select * from tidegate.adopted_aside").await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_dead_row_is_not_read_again_until_it_is_retried() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "bad"), ("UPDATE", "2")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    let counts = drain_to(&adopted, &sink).await;
+    assert_eq!((counts.delivered, counts.dead), (1, 1));
+    assert_eq!(database.rows(FAILURES).await, [["a", "1", "it is bad", "f"]]);
+
+    // Another process sees the same, and reads it no more.
+    let other = adopt_entities(&database).await;
+    let counts = drain_to(&other, &sink).await;
+    assert_eq!((counts.delivered, counts.dead), (0, 0));
+    let stuck = other.stuck(StuckQuery { limit: 10, ..StuckQuery::default() }).await.unwrap();
+    assert_eq!((stuck.len(), stuck[0].state, stuck[0].attempts), (1, StuckState::Dead, 1));
+    assert_eq!((&*stuck[0].topic, stuck[0].key.as_deref()), ("qdrant.people", Some(&*key("a"))));
+    let message = other.message(stuck[0].id).await.unwrap().unwrap();
+    assert_eq!(message.payload, br#"{"text": "bad"}"#);
+    let status = other.outbox().await.unwrap();
+    assert_eq!((status.topics[0].dead, status.topics[0].outstanding), (1, 0));
+    assert_eq!(other.outstanding().await.unwrap().messages, 0);
+    let groups = other.dead_groups().await.unwrap();
+    assert_eq!((groups.len(), &*groups[0].reason, groups[0].messages), (1, "it is bad", 1));
+
+    sink.mend();
+    let which = Selection { ids: Some(vec![stuck[0].id]), ..Selection::default() };
+    assert_eq!(other.retry_dead(which, &somebody()).await.unwrap(), 1);
+    assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
+    let sql = "select count(processed_at) from entity_outbox";
+    assert_eq!(database.rows(sql).await, [["2"]]);
+}
+
+#[tokio::test]
+async fn a_dead_row_that_is_dropped_counts_as_done_and_frees_its_key() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "bad"), ("UPDATE", "2")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    let block = || {
+        let policy = TopicPolicy { on_dead: OnDead::Block, ..impatient() };
+        plan(&[("*", &sink)], policy)
+    };
+    let counts = drain(&adopted, block()).await;
+    assert_eq!((counts.delivered, counts.dead), (0, 1), "the rest of its key waits");
+    assert_eq!(adopted.drop_dead(Selection::default(), &somebody()).await.unwrap(), 1);
+    let audit = adopted.audit(10).await.unwrap();
+    assert_eq!((audit.len(), &*audit[0].what, &*audit[0].who), (1, "drop", "tester"));
+    assert_eq!(drain(&adopted, block()).await.delivered, 1);
+    assert_eq!(sink.of_key(&key("a"), Some("operation")), ["UPDATE"]);
+    let sql = "select count(processed_at) from entity_outbox";
+    assert_eq!(database.rows(sql).await, [["2"]]);
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_message_is_set_aside_alone() {
+    let database = database(
+        "create table outbox (id bigserial primary key, messageid varchar unique not null,
+            topic varchar, dispatched timestamptz, contenttype varchar, headerbag text, body text);
+        insert into outbox (messageid, topic, contenttype, headerbag, body) values
+            ('m1', 'a', 'application/json', null, '{broken'), ('m2', null, null, null, 'x'),
+            ('m3', 'a', null, '[1]', 'x'), ('m4', 'a', 'application/json', '{}', '{\"fine\": 1}')",
+    )
+    .await;
+    let adopted = adopt(&database, Mapping::of(Preset::Brighter)).await;
+    let report = adopted.shadow().await.unwrap();
+    assert_eq!((report.pending, report.poison, report.poison_rows.len()), (4, 3, 3));
+
+    let sink = Arc::new(Fake::default());
+    assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
+    let sql =
+        "select row_key, split_part(reason, ':', 1), state from tidegate.adopted_aside order by 1";
+    let expected = [
+        ["m1", "the payload is no JSON", "dead"],
+        ["m2", "its topic is null", "dead"],
+        ["m3", "its headers are no JSON object", "dead"],
+    ];
+    assert_eq!(database.rows(sql).await, expected);
+
+    // Mended by hand, it is delivered; the others die again.
+    database.execute("update outbox set body = '1' where messageid = 'm1'").await;
+    assert_eq!(adopted.retry_dead(Selection::default(), &somebody()).await.unwrap(), 3);
+    assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
+    assert_eq!(database.rows(sql).await, expected[1..]);
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_else_finished_is_forgotten() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "bad"), ("UPDATE", "2")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    drain_to(&adopted, &sink).await;
+    adopted.retry_dead(Selection::default(), &somebody()).await.unwrap();
+    database
+        .execute("update entity_outbox set processed_at = '2020-01-01' where retry_count = 1")
+        .await;
+    let counts = drain_to(&adopted, &sink).await;
+    assert_eq!((counts.delivered, counts.dead), (0, 0));
+    assert_eq!(database.rows("select * from tidegate.adopted_aside").await.len(), 0);
+    let sql = "select count(*) from entity_outbox where processed_at = '2020-01-01'";
+    assert_eq!(database.rows(sql).await, [["1"]], "its time stays");
+}
+
+#[tokio::test]
+async fn a_row_without_a_route_waits_for_one() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "1"), ("UPDATE", "2")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    let counts = drain(&adopted, plan(&[("other.*", &sink)], impatient())).await;
+    assert_eq!((counts.delivered, counts.unrouted), (0, 2));
+    assert_eq!(drain_to(&adopted, &sink).await.delivered, 2);
+    assert_eq!(sink.of_key(&key("a"), Some("operation")), ["INSERT", "UPDATE"]);
+}
