@@ -162,6 +162,9 @@ pub enum Command {
         after_help = "Examples:\n  tidegate check\n  tidegate check --config relay.toml --json"
     )]
     Check,
+    /// Look for what is wrong with the store, and say what to do
+    #[command(after_help = "Examples:\n  tidegate doctor --store postgres://tide@db/tide")]
+    Doctor,
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),

@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod exit;
 mod out;
+mod outbox;
 mod panics;
 mod show;
 mod signals;
@@ -54,6 +55,7 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Relay(args) => commands::relay::run(app, args).await,
         Command::Outbox { command } => commands::outbox::run(app, command).await,
         Command::Check => commands::check::run(app).await,
+        Command::Doctor => commands::doctor::run(app).await,
         Command::Migrate(args) => commands::migrate::run(app, args).await,
         Command::Bench(args) => {
             bench::run(args, app.address.url(), app.json).await.map(|()| Exit::Done)

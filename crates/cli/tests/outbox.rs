@@ -312,3 +312,64 @@ async fn an_application_publishes_in_its_own_transaction() {
     let state = "select state from tidegate.messages where topic = 'orders'";
     assert_eq!(client.query_one(state, &[]).await.unwrap().get::<_, &str>(0), "sent");
 }
+
+const ENTITY_OUTBOX: &str = "
+    create table entity_outbox (
+        outbox_id uuid primary key default gen_random_uuid(),
+        repository_id uuid not null default '11111111-1111-1111-1111-111111111111',
+        entity_id varchar(64) not null,
+        operation varchar(10) not null,
+        target_store varchar(32) not null default 'qdrant',
+        payload jsonb not null,
+        created_at timestamptz not null default clock_timestamp(),
+        processed_at timestamptz,
+        retry_count int not null default 0,
+        last_error text,
+        collection_name varchar(255) not null default 'people'
+    );
+    insert into entity_outbox (entity_id, operation, payload)
+    select 'e' || n % 3, case when n < 3 then 'INSERT' else 'UPDATE' end, jsonb_build_object('n', n)
+    from generate_series(0, 29) as n";
+
+#[tokio::test]
+async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
+    let (place, url) = (Place::new(), database().await);
+    let client = connect(&url).await;
+    client.batch_execute(ENTITY_OUTBOX).await.unwrap();
+    place.write(
+        "tidegate.toml",
+        format!("store = '{url}'\n{FILE_SINK}[outbox]\npreset = 'entity-outbox'\n"),
+    );
+    let report = place.json(&["relay", "--shadow"]);
+    assert_eq!(
+        (&report["pending"], &report["topics"][0]["topic"]),
+        (&json!(30), &json!("qdrant.people"))
+    );
+    assert!(place.ok(&["relay", "--shadow"]).contains("create index"));
+    let pending = "select count(*) from entity_outbox where processed_at is null";
+    let count = async || client.query_one(pending, &[]).await.unwrap().get::<_, i64>(0);
+    assert_eq!(
+        (count().await, delivered(&place).len()),
+        (30, 0),
+        "nothing was delivered or written"
+    );
+
+    place.ok(&["migrate"]);
+    let said = place.tidegate(&["doctor"]);
+    assert!(said.code == 1 && said.stdout.contains("create index"), "{}", said.stdout);
+    let said = place.tidegate(&["relay", "--drain"]);
+    assert!(
+        said.stderr.contains("created_at") && said.stderr.contains("30 delivered"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(count().await, 0);
+    let of_key: Vec<Value> = delivered(&place)
+        .into_iter()
+        .filter(|line| line["key"].as_str().unwrap().ends_with(":e1"))
+        .map(|line| line["payload"]["n"].clone())
+        .collect();
+    assert_eq!(of_key, (0..10).map(|n| json!(n * 3 + 1)).collect::<Vec<_>>());
+    let said = place.tidegate(&["relay", "--preset", "brighter", "--drain"]);
+    assert!(said.code == 1 && said.stderr.contains("entity_outbox"), "{}", said.stderr);
+}

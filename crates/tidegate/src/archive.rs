@@ -1,13 +1,12 @@
 //! What becomes of messages that were sent: files, or nothing.
 
-use crate::OpenStore;
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
-use tidegate_core::{MessageId, StoreError, outbox::Sealed};
+use tidegate_core::{MessageId, OutboxStore, StoreError, outbox::Sealed};
 use tidegate_sinks::line;
 
 /// Messages that are read at once.
@@ -37,7 +36,7 @@ pub enum ArchiveError {
 /// removes them. A file is complete and durable before anything is removed; if the removal fails, the
 /// next call writes the same file again.
 pub async fn archive(
-    store: &OpenStore,
+    store: &dyn OutboxStore,
     directory: &Path,
     age: Duration,
 ) -> Result<Archived, ArchiveError> {
@@ -58,7 +57,7 @@ pub async fn archive(
 }
 
 /// Removes messages that were sent, and published longer ago than `age`. Returns how many.
-pub async fn purge(store: &OpenStore, age: Duration) -> Result<u64, StoreError> {
+pub async fn purge(store: &dyn OutboxStore, age: Duration) -> Result<u64, StoreError> {
     let mut removed = 0;
     while let Some(sealed) = store.seal(age).await? {
         match store.discard(sealed).await? {
@@ -71,7 +70,7 @@ pub async fn purge(store: &OpenStore, age: Duration) -> Result<u64, StoreError> 
 
 /// Writes sealed messages to a file named after the first of them. Returns its path.
 async fn write(
-    store: &OpenStore,
+    store: &dyn OutboxStore,
     directory: &Path,
     sealed: Sealed,
 ) -> Result<Option<PathBuf>, ArchiveError> {

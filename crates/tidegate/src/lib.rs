@@ -34,6 +34,7 @@ pub use tidegate_engine::{
     Limit, PhaseReport, Report, Stop, Until, Worker, WorkerError, WorkerOptions,
 };
 pub use tidegate_pacer as pacer;
+pub use tidegate_postgres::adopted;
 pub use tidegate_records as records;
 pub use tidegate_sinks as sinks;
 pub use tidegate_workloads as workloads;

@@ -3,7 +3,7 @@
 use crate::units::{self, Span};
 use clap::{Args as Flags, Subcommand};
 use std::path::PathBuf;
-use tidegate::{MessageId, outbox::StuckState};
+use tidegate::{MessageId, adopted::Preset, outbox::StuckState};
 
 pub const PUBLISH_EXAMPLES: &str = "\
 Examples:
@@ -19,6 +19,7 @@ pub const RELAY_EXAMPLES: &str = "\
 Examples:
   tidegate relay
   tidegate relay --to stdout --drain
+  tidegate relay --preset entity-outbox --shadow --store postgres://tide@db/tide
   tidegate relay --config /etc/tidegate.toml --store postgres://tide@db/tide
 
 Where messages go is kept in tidegate.toml:
@@ -71,6 +72,13 @@ pub struct RelayArgs {
     /// End when nothing is left that can be delivered
     #[arg(long)]
     pub drain: bool,
+    /// Only look: what would be delivered, in which order, and what is in the way. For a table that was
+    /// there before
+    #[arg(long, conflicts_with_all = ["drain", "to"])]
+    pub shadow: bool,
+    /// Deliver from a table that was there before: entity-outbox, debezium or brighter
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<Preset>,
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
     #[arg(long, value_name = "NAME")]
     pub to: Option<String>,

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod check;
 pub mod completions;
+pub mod doctor;
 pub mod drill;
 mod finish;
 pub mod load;

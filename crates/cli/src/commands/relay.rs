@@ -1,17 +1,22 @@
 //! `tidegate relay`: delivers the messages of an outbox until it is stopped.
 
 use crate::{
-    app::App, args::outbox::RelayArgs, config::relay::plan, exit::Exit, out, show::number,
-    signals::Signals, store,
+    app::App,
+    args::outbox::RelayArgs,
+    config::relay::plan,
+    exit::Exit,
+    out, outbox,
+    show::{number, shadow},
+    signals::Signals,
 };
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
 use std::{
     convert::Infallible,
     time::{Duration, Instant},
 };
 use tidegate::{
-    Access,
+    adopted::Preset,
     relay::{Plan, Relay, RelayOptions, RelayReport, RelayWatch},
     worker_id,
 };
@@ -29,8 +34,11 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Delivers until stopped, or until nothing is left.
 pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
+    if args.shadow {
+        return look(app, args.preset).await;
+    }
     let plan = plan(&app.config, args.to.as_deref())?;
-    let store = app.address.open(Access::Create).await?;
+    let opened = outbox::open(app, args.preset).await?;
     let defaults = RelayOptions::new(worker_id());
     let config = &app.config;
     let options = RelayOptions {
@@ -43,12 +51,13 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     tracing::info!(
         "relay {} from {} to {}",
         options.relay.0,
-        store::kind(&store),
+        opened.name,
         plan.sinks.iter().map(|sink| sink.name.as_str()).collect::<Vec<_>>().join(", ")
     );
+    opened.adopted.iter().flat_map(|table| table.remarks()).for_each(|it| tracing::info!("{it}"));
     let checks = check_in_background(&plan);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
-    let relay = Relay::new(store.outbox_store(), plan, options)?;
+    let relay = Relay::new(opened.store, plan, options)?;
     let start = Instant::now();
     let report = tokio::select! {
         biased;
@@ -58,6 +67,20 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
     Ok(signals.code().map_or(Exit::Done, Exit::Stopped))
+}
+
+/// Reports what a relay would find, and delivers and writes nothing.
+async fn look(app: &App, preset: Option<Preset>) -> Result<Exit> {
+    let table = outbox::table(app, preset).await?.context(
+        "--shadow is for a table that was there before: name it by --preset, or by [outbox] in \
+         tidegate.toml",
+    )?;
+    let report = table.shadow().await?;
+    match app.json {
+        true => out::json(&report)?,
+        false => out::data(&shadow::text(&report))?,
+    }
+    Ok(Exit::Done)
 }
 
 /// Says which sinks cannot be reached. The relay goes on trying them all the same.

@@ -1,11 +1,16 @@
 //! What a relay is told by `tidegate.toml`: sinks, routes, and what holds for topics.
 
 use super::Config;
-use crate::{sinks, suggest::did_you_mean, units::Span};
+use crate::{
+    sinks,
+    suggest::{did_you_mean, unknown_field},
+    units::Span,
+};
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use tidegate::{
     RetryPolicy,
+    adopted::Mapping,
     outbox::{OnDead, Pattern, Route},
     relay::{Plan, PlannedSink, TopicPolicy},
 };
@@ -51,10 +56,25 @@ pub enum Order {
 
 /// `[outbox]`
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Table")]
 pub struct OutboxConfig {
     /// How long messages are kept that were sent.
     pub keep: Option<Span>,
+    /// How the rows of a table that is there already are messages.
+    pub table: Option<Mapping>,
+}
+
+impl TryFrom<Table> for OutboxConfig {
+    type Error = String;
+
+    /// Whatever is no setting of the outbox itself is about a table.
+    fn try_from(mut table: Table) -> Result<Self, String> {
+        let keep = table.remove("keep").map(Span::deserialize).transpose();
+        let keep = keep.map_err(|error| error.message().to_owned())?;
+        let known = (!table.is_empty()).then(|| Mapping::deserialize(table)).transpose();
+        let table = known.map_err(|error| unknown_field(error.message()))?;
+        Ok(Self { keep, table })
+    }
 }
 
 impl TopicConfig {
@@ -157,6 +177,8 @@ mod tests {
         assert!(refused("").contains("there are no routes"));
         let text = refused("[sinks.crm]\nkind = 'stdout'\n[[routes]]\ntopic = '*'\nsink = 'crn'");
         assert!(text.contains("did you mean `crm`?"), "{text}");
+        let text = refused("[outbox]\npreset = 'debezium'\npaylod = 'x'");
+        assert!(text.contains("did you mean `payload`?"), "{text}");
         let text = "[[topics]]\ntopic = 'a'\ncoalesce = true\norder = 'none'";
         assert!(refused(text).contains("cannot coalesce"));
     }

@@ -6,6 +6,7 @@ pub mod number;
 pub mod pace;
 pub mod plot;
 pub mod progress;
+pub mod shadow;
 pub mod status;
 pub mod table;
 

@@ -67,6 +67,7 @@ impl Adopted {
                     (&(request.most_due as i64), Type::INT8),
                     (&(request.most_bytes as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
+                    (&request.closed, Type::TEXT_ARRAY),
                 ],
             )
             .await

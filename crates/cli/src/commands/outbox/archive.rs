@@ -4,10 +4,15 @@ use crate::{app::App, exit::Exit, out, show::number::count};
 use anyhow::{Context, Result};
 use serde_json::json;
 use std::{path::Path, time::Duration};
-use tidegate::{OpenStore, archive};
+use tidegate::{OutboxStore, archive};
 
 /// Writes sent messages to files, and removes them.
-pub async fn run(app: &App, store: &OpenStore, directory: &Path, age: Duration) -> Result<Exit> {
+pub async fn run(
+    app: &App,
+    store: &dyn OutboxStore,
+    directory: &Path,
+    age: Duration,
+) -> Result<Exit> {
     let about = || format!("cannot archive to `{}`", directory.display());
     let archived = archive::archive(store, directory, age).await.with_context(about)?;
     if app.json {
@@ -28,7 +33,7 @@ pub async fn run(app: &App, store: &OpenStore, directory: &Path, age: Duration) 
 }
 
 /// Removes sent messages.
-pub async fn purge(app: &App, store: &OpenStore, age: Duration) -> Result<Exit> {
+pub async fn purge(app: &App, store: &dyn OutboxStore, age: Duration) -> Result<Exit> {
     let removed = archive::purge(store, age).await?;
     if app.json {
         out::json(&json!({ "removed": removed }))?;

@@ -13,7 +13,7 @@ use crate::{
 use anyhow::Result;
 use serde_json::json;
 use tidegate::{
-    OpenStore,
+    OutboxStore,
     outbox::{Selection, Stuck, StuckQuery, StuckState},
 };
 
@@ -21,7 +21,7 @@ use tidegate::{
 const REASON: usize = 60;
 
 /// Lists the dead, grouped by reason.
-pub async fn dead(app: &App, store: &OpenStore) -> Result<Exit> {
+pub async fn dead(app: &App, store: &dyn OutboxStore) -> Result<Exit> {
     let groups = store.dead_groups().await?;
     if app.json {
         out::json(&groups)?;
@@ -48,7 +48,7 @@ pub async fn dead(app: &App, store: &OpenStore) -> Result<Exit> {
 /// Lists messages that were set aside.
 pub async fn run(
     app: &App,
-    store: &OpenStore,
+    store: &dyn OutboxStore,
     state: Option<StuckState>,
     which: WhichFlags,
     limit: usize,

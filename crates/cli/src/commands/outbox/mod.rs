@@ -6,27 +6,27 @@ mod show;
 mod status;
 mod steer;
 
-use crate::{app::App, args::outbox::OutboxCommand, exit::Exit};
+use crate::{app::App, args::outbox::OutboxCommand, exit::Exit, outbox::open};
 use anyhow::Result;
-use tidegate::Access;
 
 /// Looks at an outbox, or steers it.
 pub async fn run(app: &App, command: OutboxCommand) -> Result<Exit> {
-    let store = app.address.open(Access::Existing).await?;
+    let opened = open(app, None).await?;
+    let store = &*opened.store;
     match command {
-        OutboxCommand::Status => status::run(app, &store).await,
-        OutboxCommand::Dead => list::dead(app, &store).await,
+        OutboxCommand::Status => status::run(app, store).await,
+        OutboxCommand::Dead => list::dead(app, store).await,
         OutboxCommand::List { state, which, limit } => {
-            list::run(app, &store, state, which, limit).await
+            list::run(app, store, state, which, limit).await
         }
-        OutboxCommand::Show { id } => show::run(app, &store, id).await,
-        OutboxCommand::Retry(args) => steer::retry(app, &store, args).await,
-        OutboxCommand::Drop(args) => steer::drop(app, &store, args).await,
-        OutboxCommand::Audit { limit } => steer::audit(app, &store, limit).await,
-        OutboxCommand::Limit { most } => steer::limit(app, &store, &most).await,
+        OutboxCommand::Show { id } => show::run(app, store, id).await,
+        OutboxCommand::Retry(args) => steer::retry(app, store, args).await,
+        OutboxCommand::Drop(args) => steer::drop(app, store, args).await,
+        OutboxCommand::Audit { limit } => steer::audit(app, store, limit).await,
+        OutboxCommand::Limit { most } => steer::limit(app, store, &most).await,
         OutboxCommand::Archive { directory, older_than } => {
-            archive::run(app, &store, &directory, older_than.0).await
+            archive::run(app, store, &directory, older_than.0).await
         }
-        OutboxCommand::Purge { older_than } => archive::purge(app, &store, older_than.0).await,
+        OutboxCommand::Purge { older_than } => archive::purge(app, store, older_than.0).await,
     }
 }

@@ -4,12 +4,12 @@ use crate::{app::App, exit::Exit, out, show::number::span};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tidegate::{
-    Message, MessageId, OpenStore,
+    Message, MessageId, OutboxStore,
     outbox::{Selection, Stuck, StuckQuery, StuckState},
 };
 
 /// Shows a message, and what became of it if it is not simply done.
-pub async fn run(app: &App, store: &OpenStore, id: MessageId) -> Result<Exit> {
+pub async fn run(app: &App, store: &dyn OutboxStore, id: MessageId) -> Result<Exit> {
     let Some(message) = store.message(id).await? else {
         bail!(
             "message {id} is not stored: it was never published, or was removed after it was sent"

@@ -12,14 +12,14 @@ use crate::{
 use anyhow::Result;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tidegate::{OpenStore, outbox::OutboxStatus};
+use tidegate::{OutboxStore, outbox::OutboxStatus};
 use tokio::time::sleep;
 
 /// How long the outbox is watched to tell when it will be empty.
 const WATCHED: Duration = Duration::from_secs(1);
 
 /// Shows how the outbox stands, and when it will be empty.
-pub async fn run(app: &App, store: &OpenStore) -> Result<Exit> {
+pub async fn run(app: &App, store: &dyn OutboxStore) -> Result<Exit> {
     let before = store.outstanding().await?;
     let start = Instant::now();
     let status = store.outbox().await?;

@@ -12,19 +12,19 @@ use crate::{
 use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 use tidegate::{
-    OpenStore,
+    OutboxStore,
     outbox::{AuditLine, Selection},
 };
 
 /// Makes dead messages due again.
-pub async fn retry(app: &App, store: &OpenStore, args: SteerArgs) -> Result<Exit> {
+pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
     let by = by(&args);
     let messages = store.retry_dead(chosen(args)?, &by).await?;
     say(app, "retried", messages)
 }
 
 /// Removes dead messages for good.
-pub async fn drop(app: &App, store: &OpenStore, args: SteerArgs) -> Result<Exit> {
+pub async fn drop(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
     let by = by(&args);
     let messages = store.drop_dead(chosen(args)?, &by).await?;
     say(app, "dropped", messages)
@@ -59,7 +59,7 @@ fn say(app: &App, what: &str, messages: u64) -> Result<Exit> {
 }
 
 /// Shows who changed what.
-pub async fn audit(app: &App, store: &OpenStore, limit: usize) -> Result<Exit> {
+pub async fn audit(app: &App, store: &dyn OutboxStore, limit: usize) -> Result<Exit> {
     let lines = store.audit(limit).await?;
     if app.json {
         out::json(&lines)?;
@@ -75,7 +75,7 @@ pub async fn audit(app: &App, store: &OpenStore, limit: usize) -> Result<Exit> {
 }
 
 /// Sets the limit on outstanding messages.
-pub async fn limit(app: &App, store: &OpenStore, most: &str) -> Result<Exit> {
+pub async fn limit(app: &App, store: &dyn OutboxStore, most: &str) -> Result<Exit> {
     let most = match most {
         "off" => None,
         text => Some(units::positive(text).map_err(|error| anyhow!("{error}, or `off`"))?),

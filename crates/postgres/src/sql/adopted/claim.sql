@@ -11,12 +11,12 @@
 --
 -- $1 adopted, $2 values of the mapping; readers: $3 number, $4 and $5 regular expressions for topics to
 -- take and to leave, $6 most messages; $7 rows that are in memory; set aside: $8 ids under way, $9 most
--- heads; $10 most bytes, $11 most behind a head
+-- heads; $10 most bytes, $11 most behind a head, $12 sinks that take no more
 with head as materialized (
     select a.id, a.sink, a.key_hash, a.state
     from tidegate.adopted_aside a
     where a.adopted = $1 and a.state in ('retry', 'later') and a.due_at <= now()
-        and a.id <> all ($8) and {chosen}
+        and a.id <> all ($8) and a.sink <> all ($12) and {chosen}
     order by a.due_at, a.id
     limit $9
 ),
@@ -54,7 +54,8 @@ select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as fo
     (
         select extract(epoch from min(a.due_at) - now())::double precision
         from tidegate.adopted_aside a
-        where a.adopted = $1 and a.state in ('retry', 'later') and a.id <> all ($8) and {chosen}
+        where a.adopted = $1 and a.state in ('retry', 'later') and a.id <> all ($8)
+            and a.sink <> all ($12) and {chosen}
     ) as next_due_seconds
 union all
 select 'lane', r.n, s.k, s.found, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
