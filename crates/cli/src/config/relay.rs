@@ -171,6 +171,20 @@ mod tests {
         assert!(plan.policy("logs").unordered && !plan.policy("other").unordered);
     }
 
+    /// Every block of settings on these pages can be read as it stands there.
+    #[test]
+    fn settings_in_the_documentation_can_be_read() {
+        for page in [
+            include_str!("../../../../docs/outbox.md"),
+            include_str!("../../../../docs/existing-tables.md"),
+        ] {
+            let blocks =
+                page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+            let read = blocks.map(|block| super::super::parse(block).map(|_| ()));
+            assert!(read.collect::<Result<Vec<()>>>().unwrap().len() >= 1);
+        }
+    }
+
     #[test]
     fn what_cannot_be_is_refused() {
         let refused = |text: &str| planned(text).map(|_| ()).unwrap_err().to_string();

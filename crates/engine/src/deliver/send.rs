@@ -2,8 +2,11 @@
 
 use super::{Channel, Manner};
 use crate::act::HandsError;
-use std::{collections::HashSet, sync::atomic::Ordering::Relaxed, time::Duration};
-use tidegate_core::sink::{Answer, Delivery, Item, Outcome, Verdict};
+use futures_util::FutureExt;
+use std::{
+    collections::HashSet, panic::AssertUnwindSafe, sync::atomic::Ordering::Relaxed, time::Duration,
+};
+use tidegate_core::sink::{Answer, Delivery, Hint, Item, Outcome, Verdict};
 use tidegate_pacer::{self as pacer, Clock, Permit, TooLong};
 use tokio::sync::MutexGuard;
 
@@ -138,7 +141,8 @@ async fn attempt(
     let meter = &channel.meter;
     meter.requests.fetch_add(1, Relaxed);
     let before = meter.answers.load(Relaxed);
-    let answer = channel.sink.deliver(delivery).await;
+    let delivered = AssertUnwindSafe(channel.sink.deliver(delivery)).catch_unwind().await;
+    let answer = delivered.unwrap_or_else(|_| panicked());
     let now = channel.clock.time();
     teach(permit, &answer, now);
     let absent = match &answer.outcome {
@@ -172,6 +176,12 @@ async fn attempt(
     }
     let there = absent.is_none();
     Ok((answer.outcome, there))
+}
+
+/// Perhaps for the sake of one item: it is looked for.
+fn panicked() -> Answer {
+    let outcome = Outcome::Refused("the sink panicked".to_owned());
+    Answer { outcome, hint: Hint::default() }
 }
 
 /// Tells the pacer what the answer means for the pace.

@@ -148,7 +148,7 @@ impl Flow {
         lanes.into_iter().for_each(|lane| self.lose(lane));
     }
 
-    /// Messages were read; `lines` tells for which line each reader read.
+    /// Messages were read; `lines` tells for which line each reader read, and `lanes` which lanes.
     pub fn claimed(&mut self, claim: Claim, lines: &[Option<LineNumber>], lanes: &[LaneLease]) {
         let now = Instant::now();
         let still = |flow: &Self, lease: &LaneLease| {
@@ -158,7 +158,9 @@ impl Flow {
             lanes.iter().filter(|lease| still(self, lease)).map(|lease| lease.lane).collect();
         for (reading, line) in claim.readings.into_iter().zip(lines) {
             for message in reading.messages.into_iter().filter(|it| held.contains(&it.lane)) {
-                self.take_in(message, *line, now);
+                if !self.is_read_apart(*line, &message.topic) {
+                    self.take_in(message, *line, now);
+                }
             }
             for lane in &held {
                 if let Some(state) = self.lanes.get_mut(lane) {
@@ -169,6 +171,13 @@ impl Flow {
         for message in claim.due.into_iter().filter(|it| held.contains(&it.lane)) {
             self.take_in_again(message, now);
         }
+    }
+
+    /// Whether another line has begun to lag since this one was asked for, and will read the topic.
+    fn is_read_apart(&self, line: Option<LineNumber>, topic: &str) -> bool {
+        let later = line.map_or(0, |line| line + 1);
+        let lags = |line: &LineNumber| self.lagging[*line] && self.lines[*line].1.contains(topic);
+        (later..self.lines.len()).any(|line| lags(&line))
     }
 
     /// A message from a lane: set aside at once, or queued.

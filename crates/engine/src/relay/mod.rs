@@ -25,4 +25,6 @@ pub use plan::{Plan, PlannedSink, TopicPolicy};
 pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch};
 
 #[cfg(test)]
+mod flow_tests;
+#[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::{
     lanes::{LaneState, LineNumber},
 };
 use std::time::Duration;
-use tidegate_core::outbox::{ClaimRequest, LaneLease, Place, Reader};
+use tidegate_core::outbox::{ClaimRequest, Lane, LaneLease, Place, Reader};
 
 /// What may wait in memory for one sink: enough to keep it busy while the next is read.
 const MAX_QUEUED: usize = 16_384;
@@ -23,6 +23,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Asking {
     pub request: ClaimRequest,
     pub lines: Vec<Option<LineNumber>>,
+    /// The lanes that are read.
     pub lanes: Vec<LaneLease>,
 }
 
@@ -53,9 +54,12 @@ impl Flow {
             return None;
         }
         let staying = self.lanes.iter().filter(|(_, state)| !state.leaving);
+        let lease =
+            |(lane, state): (&Lane, &LaneState)| LaneLease { lane: *lane, fence: state.fence };
+        let lanes: Vec<LaneLease> = staying.map(lease).collect();
         let request = ClaimRequest {
             readers,
-            lanes: staying.map(|(lane, _)| *lane).collect(),
+            lanes: lanes.iter().map(|lease| lease.lane).collect(),
             under_way: self.under_way.keys().copied().collect(),
             closed: (0..full.len())
                 .filter(|it| full[*it])
@@ -64,7 +68,7 @@ impl Flow {
             most_due,
             most_bytes: MAX_READ_BYTES,
         };
-        Some(Asking { request, lines, lanes: self.leases() })
+        Some(Asking { request, lines, lanes })
     }
 
     fn reader(&self, line: Option<LineNumber>) -> Reader {

@@ -33,12 +33,16 @@ impl Fake {
     /// `bad…` never succeeds, `flaky…` at the third try.
     fn verdict(&self, item: &Item<'_>) -> Verdict {
         let payload = item.text().unwrap().trim_matches('"').to_owned();
-        let mut tries = self.tries.lock().unwrap();
-        let tries = tries.entry(payload.clone()).or_default();
-        *tries += 1;
+        let tries = {
+            let mut tries = self.tries.lock().unwrap();
+            let tries = tries.entry(payload.clone()).or_default();
+            *tries += 1;
+            *tries
+        };
         match &*payload {
+            it if it.starts_with("panic") => panic!("as asked"),
             it if it.starts_with("bad") => Verdict::Dead("bad".to_owned()),
-            it if it.starts_with("flaky") && *tries < 3 => Verdict::Retry("flaky".to_owned()),
+            it if it.starts_with("flaky") && tries < 3 => Verdict::Retry("flaky".to_owned()),
             _ => {
                 let key = item.key.unwrap_or_default().to_owned();
                 self.seen.lock().unwrap().push((key, payload));
@@ -139,6 +143,13 @@ fn plan(sinks: &[(&str, &Arc<Fake>)], routes: &[(&str, &str)], policy: TopicPoli
         routes: routes.iter().map(route).collect(),
         policies: vec![(Pattern("*".to_owned()), policy)],
     }
+}
+
+/// `slow.*` goes to one sink, everything else to the other.
+pub(super) fn two_sinks() -> Plan {
+    let (slow, fast) = (Arc::new(Fake::default()), Arc::new(Fake::default()));
+    let routes = [("slow.*", "slow"), ("*", "fast")];
+    plan(&[("slow", &slow), ("fast", &fast)], &routes, TopicPolicy::default())
 }
 
 fn options(name: &str, drain: bool) -> RelayOptions {
@@ -396,6 +407,18 @@ async fn relays_that_come_and_go_share_the_lanes_and_keep_order() {
     assert_eq!((delivered, sink.count()), (20_000, 20_000), "none twice");
     let expected: Vec<String> = (0..400).map(|n| n.to_string()).collect();
     assert!(keys.iter().all(|key| sink.of_key(key) == expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_makes_a_sink_panic_is_found_alone() {
+    let (store, sink) = (store(), Arc::new(Fake::default()));
+    publish(&store, &[("t", "a", "1"), ("t", "b", "panic"), ("t", "c", "1"), ("t", "b", "2")])
+        .await;
+    let counts = drain(&store, plan(&[("s", &sink)], &[("*", "s")], TopicPolicy::default())).await;
+    assert_eq!(
+        (counts.dead, sink.of_key("c").len(), sink.of_key("b")),
+        (1, 1, vec!["2".to_owned()])
+    );
 }
 
 #[tokio::test(start_paused = true)]

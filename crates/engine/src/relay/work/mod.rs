@@ -24,7 +24,7 @@ use std::{
 };
 use tidegate_core::{
     OutboxStore, StoreError,
-    outbox::{Claim, LaneLease, Settled, Shared},
+    outbox::{Claim, KeyHash, LaneLease, Settled, Shared},
     sink::Verdict,
 };
 use tidegate_pacer::{OutOfRange, Pacer, Statistics};
@@ -91,6 +91,9 @@ pub enum RelayError {
     /// The store failed in a way that waiting does not mend.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// A part of it panicked: what it knows may be wrong. Whoever gets its lanes goes on.
+    #[error("a part of the relay ended ({0}): start it again")]
+    Ended(JoinError),
 }
 
 /// What has happened.
@@ -191,7 +194,7 @@ struct Look {
 impl<'r> Work<'r> {
     fn new(relay: &'r Relay, stop: Stop) -> Self {
         let now = Instant::now();
-        let noise = now.elapsed().as_nanos() as u64 ^ relay as *const _ as u64;
+        let noise = KeyHash::of(&relay.options.relay.0).0 as u64;
         let mut events = JoinSet::new();
         let store = relay.store.clone();
         events.spawn(async move { published(store).await });
@@ -273,11 +276,7 @@ impl<'r> Work<'r> {
                 self.events.spawn(async move { published(store).await });
             }
             Ok(Event::Done) => {}
-            // A panic in a sink: its messages stay open, and are read again by whoever gets the lanes.
-            Err(panic) => {
-                tracing::error!("a task ended: {panic}; lanes are given up");
-                self.flow.lose_all();
-            }
+            Err(panic) => return Err(RelayError::Ended(panic)),
         }
         Ok(())
     }
