@@ -5,7 +5,7 @@ use super::{
     database::Database,
     median,
     sink::{Counting, plan},
-    throughput::publish,
+    throughput::{drain_rest, publish},
 };
 use crate::bench::report::{Bound, Judge};
 use anyhow::Result;
@@ -68,8 +68,6 @@ async fn deliver(database: &Database, other_takes: Duration) -> Result<f64> {
     };
     let (ran, seconds) = tokio::join!(relay.run(stop.clone()), all);
     ran?;
-    // What the other did not take must not wait for the next.
-    let rest = Arc::new(Counting { group: 1_000, ..Counting::default() });
-    super::throughput::drain(&database.store, super::sink::plan(&[("rest", "*", rest)])).await?;
+    drain_rest(database).await?;
     Ok(seconds)
 }

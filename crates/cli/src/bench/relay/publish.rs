@@ -1,7 +1,7 @@
 //! What publishing costs an application: commits per second of many writers, beside a plain insert of the
 //! same row.
 
-use super::{Row, database::Database, median};
+use super::{Row, database::Database, median, throughput::drain_rest};
 use crate::bench::{
     meter::connect,
     report::{Bound, Judge},
@@ -58,7 +58,7 @@ pub async fn measure(
     rows.push(Row { ratio: Some(ratio), ..row("publish, 16 writers", median(published)) });
     judge.check("publish / plain insert, commits", Some(ratio), Bound::AtLeast, 0.9);
     database.client.batch_execute("truncate plain").await?;
-    Ok(())
+    drain_rest(database).await
 }
 
 /// Many writers, each with a connection of its own and a transaction per message. Returns commits per
