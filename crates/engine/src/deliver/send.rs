@@ -248,9 +248,11 @@ fn judge(
         Outcome::Broken(_) if channel.manner == Manner::Relay => Ok(vec![part]),
         Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
         Outcome::Unavailable(reason) => {
+            let alone = alone && channel.manner == Manner::Load;
             Ok(absent(channel, part, Absence::refused(reason, alone), verdicts))
         }
         Outcome::TimedOut if count == 1 || !there => {
+            let alone = alone && channel.manner == Manner::Load;
             Ok(absent(channel, part, Absence::silent(alone), verdicts))
         }
         Outcome::TooLarge(reason) | Outcome::Refused(reason) if count == 1 => {

@@ -266,24 +266,31 @@ impl Flow {
     pub fn settled(&mut self, settled: Settled) -> bool {
         let Some(settlement) = self.settling.take() else { return false };
         let changed = !settlement.aside.is_empty() || !settlement.done.is_empty();
-        for set in &settlement.aside {
+        // What was settled under a lease that has ended says nothing about the present one.
+        let current: HashSet<Lane> = settlement
+            .lanes
+            .iter()
+            .filter(|it| self.lanes.get(&it.lane).is_some_and(|lane| lane.fence == it.fence))
+            .map(|it| it.lane)
+            .collect();
+        for set in settlement.aside.iter().filter(|set| current.contains(&set.lane)) {
             self.under_way.remove(&set.id);
             if let (Some(key), Some(sink)) = (held_by(set), self.plan.sink_named(&set.sink)) {
                 self.held.settled(sink, key);
             }
         }
-        for (_, id) in &settlement.done {
+        for (_, id) in settlement.done.iter().filter(|(lane, _)| current.contains(lane)) {
             self.under_way.remove(id);
         }
         for progress in settlement.lanes {
             if let Some(lane) = self.lanes.get_mut(&progress.lane)
-                && lane.fence == progress.fence
+                && current.contains(&progress.lane)
             {
                 lane.stored(progress);
             }
         }
-        settled.late.into_iter().for_each(|lane| self.lose(lane));
-        for key in settled.freed {
+        settled.late.into_iter().filter(|it| current.contains(it)).for_each(|it| self.lose(it));
+        for key in settled.freed.into_iter().filter(|key| current.contains(&key.lane)) {
             if let Some(sink) = self.plan.sink_named(&key.sink) {
                 self.held.free(sink, key.key);
             }

@@ -34,12 +34,12 @@ impl Flow {
         let since = taken.iter().map(|queued| queued.since).min()?;
         let coalesces =
             |queued: &Queued| !queued.single && self.plan.policy(&queued.message.topic).coalesce;
-        let mut last: HashMap<KeyHash, usize> = HashMap::new();
+        let mut last: HashMap<(KeyHash, &str), usize> = HashMap::new();
         for (at, queued) in taken.iter().enumerate().filter(|(_, queued)| coalesces(queued)) {
-            queued.key.map(|key| last.insert(key, at));
+            queued.key.map(|key| last.insert((key, &queued.message.topic), at));
         }
         let stands_for = |at: usize, queued: &Queued| {
-            let later = last.get(&queued.key?).copied()?;
+            let later = last.get(&(queued.key?, queued.message.topic.as_str())).copied()?;
             (later > at && coalesces(queued)).then_some(later)
         };
         let covered_by: Vec<Option<usize>> =

@@ -106,9 +106,10 @@ impl LaneState {
         self.lines[line].lag_read = None;
     }
 
-    /// Whether a line that lags was read as far as the rest.
+    /// Whether a line that lags was read as far as the rest, and no further: beyond, the rest would be
+    /// read twice.
     pub fn has_caught_up(&self, line: LineNumber) -> bool {
-        self.lines[line].lag_read.is_none_or(|read| read >= self.read)
+        self.lines[line].lag_read.is_none_or(|read| read == self.read)
     }
 
     /// Whether nothing of it is being acted on.

@@ -37,6 +37,8 @@ impl Flow {
                 // Those that it stood for must go first, each by itself.
                 Some(_) if undone.contains(&at) => keep(&mut again, queued),
                 Some(Verdict::Done) => self.deliver(queued),
+                // Its key means no order here: it was held back for others.
+                Some(Verdict::Behind) if queued.key.is_none() => self.queues[sink].push(queued),
                 Some(Verdict::Behind) => keep(&mut again, queued),
                 Some(verdict) => {
                     let key = queued.key;

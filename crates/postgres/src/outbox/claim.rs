@@ -71,10 +71,9 @@ impl Postgres {
         let seen = answer.seen.ok_or_else(|| corrupt(OPERATION, "the answer has no head"))?;
         reading.horizon.learn(&asked, seen);
         for (reader, got) in request.readers.iter().zip(&mut answer.claim.readings) {
-            let bytes = sort_and_cut(got, reader.most, request.most_bytes);
+            let (bytes, cut) = sort_and_cut(got, reader.most, request.most_bytes);
             got.more = got.read_to < answer.horizon;
             let few = got.messages.len() < reader.most / 2 && bytes < request.most_bytes / 2;
-            let cut = got.messages.last().is_some_and(|last| last.id.0 == got.read_to);
             match (got.more, cut, few) {
                 (true, true, _) => reading.adapt(reader, |span| span - span / 4),
                 (true, false, true) => reading.adapt(reader, |span| span * 2),
@@ -136,8 +135,9 @@ impl Postgres {
     }
 }
 
-/// Puts what was read in order, and cuts it to what was asked for. Returns its bytes.
-fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -> usize {
+/// Puts what was read in order, and cuts it to what was asked for. Returns its bytes, and whether it
+/// was cut.
+fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -> (usize, bool) {
     reading.messages.sort_unstable_by_key(|message| message.id);
     let mut bytes = 0;
     let fits = reading.messages.iter().take(most).take_while(|message| {
@@ -146,11 +146,12 @@ fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -
         before == 0 || bytes <= most_bytes
     });
     let fit = fits.count();
-    if fit < reading.messages.len() {
+    let cut = fit < reading.messages.len();
+    if cut {
         reading.messages.truncate(fit);
         reading.read_to = reading.messages.last().map_or(0, |last| last.id.0);
     }
-    bytes
+    (bytes, cut)
 }
 
 /// What the rows of an answer say.

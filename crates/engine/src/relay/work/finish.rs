@@ -2,7 +2,7 @@
 
 use super::{Event, RelayError, Work, settle::settle};
 use crate::relay::queue::Queue;
-use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+use std::time::Duration;
 use tidegate_core::outbox::{GiveBack, LANES, Settlement, TopicStatus};
 use tokio::time::timeout;
 
@@ -29,12 +29,18 @@ impl Work<'_> {
         }
     }
 
+    /// Whether an answer is still to come.
+    fn is_busy(&self) -> bool {
+        let sending = self.sending.iter().any(|groups| !groups.is_empty());
+        sending || self.flow.is_settling() || self.look.looking || self.lanes.sharing
+    }
+
     /// Waits for what is on its way, settles it, and gives all lanes back.
     pub(super) async fn finish(&mut self) {
         self.flow.queues.iter_mut().for_each(Queue::clear);
         let grace = self.relay.options.grace;
         let rest = async {
-            while self.in_flight.load(Relaxed) > 0 || self.flow.is_settling() || self.look.looking {
+            while self.is_busy() {
                 match self.events.join_next().await {
                     // Nothing that was read now will be sent.
                     Some(Ok(Event::Claimed(..))) => self.look.looking = false,

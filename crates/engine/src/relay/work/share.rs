@@ -46,6 +46,7 @@ impl Work<'_> {
                     let (gained, relays) = (shared.gained.len(), shared.relays);
                     tracing::info!("{gained} lanes gained; {relays} relays share them");
                     self.look.next = now;
+                    (self.look.missed, self.look.nothing_left) = (true, false);
                 }
                 self.flow.shared(shared);
                 self.leave_lanes();
