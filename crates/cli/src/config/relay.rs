@@ -181,7 +181,7 @@ mod tests {
             let blocks =
                 page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
             let read = blocks.map(|block| super::super::parse(block).map(|_| ()));
-            assert!(read.collect::<Result<Vec<()>>>().unwrap().len() >= 1);
+            assert!(!read.collect::<Result<Vec<()>>>().unwrap().is_empty());
         }
     }
 
