@@ -371,5 +371,5 @@ async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
         .collect();
     assert_eq!(of_key, (0..10).map(|n| json!(n * 3 + 1)).collect::<Vec<_>>());
     let said = place.tidegate(&["relay", "--preset", "brighter", "--drain"]);
-    assert!(said.code == 1 && said.stderr.contains("entity_outbox"), "{}", said.stderr);
+    assert!(said.code == 1 && said.stderr.contains("no table `outbox`"), "{}", said.stderr);
 }
