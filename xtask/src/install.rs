@@ -65,6 +65,9 @@ fn find() -> Result<Tools, Vec<Missing>> {
         program.map_err(|program| missing.push(program)).unwrap_or_default()
     };
     found(find_program(PYTHON, PYTHON, None));
+    // The Kafka client is built from C sources.
+    found(find_program("make", "make", None));
+    found(find_program("g++", "g++", None));
     let tools = Tools {
         postgres: found(find_postgres()),
         pgbouncer: found(find_program("pgbouncer", "pgbouncer", Some(DEBIAN_SBIN))),

@@ -98,7 +98,7 @@ pub struct Args {
 #[derive(Debug, Flags)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Where batches are kept: sqlite:FILE, postgres://… or memory: [default: sqlite:tidegate.db]
+    /// Where batches and messages are kept: sqlite:FILE, postgres://… or memory: [default: sqlite:tidegate.db]
     #[arg(long, global = true, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// Settings; flags and TIDEGATE_* go before them [default: tidegate.toml, if it is there]
@@ -168,7 +168,7 @@ pub enum Command {
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),
-    /// Measure the speed of a store, and of loads into a service that throttles
+    /// Measure the speed of a store, of loads into a service that throttles, and of the outbox
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
     /// Try things out: a service that throttles

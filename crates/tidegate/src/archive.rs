@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{MessageId, OutboxStore, StoreError, outbox::Sealed};
+pub use tidegate_engine::relay::purge;
 use tidegate_sinks::line;
 
 /// Messages that are read at once.
@@ -54,18 +55,6 @@ pub async fn archive(
         }
     }
     Ok(archived)
-}
-
-/// Removes messages that were sent, and published longer ago than `age`. Returns how many.
-pub async fn purge(store: &dyn OutboxStore, age: Duration) -> Result<u64, StoreError> {
-    let mut removed = 0;
-    while let Some(sealed) = store.seal(age).await? {
-        match store.discard(sealed).await? {
-            0 => break,
-            discarded => removed += discarded,
-        }
-    }
-    Ok(removed)
 }
 
 /// Writes sealed messages to a file named after the first of them. Returns its path.

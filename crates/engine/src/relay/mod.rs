@@ -22,7 +22,7 @@ mod work;
 pub use flow::Counts;
 pub use options::RelayOptions;
 pub use plan::{Plan, PlannedSink, TopicPolicy};
-pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch};
+pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch, purge};
 
 #[cfg(test)]
 mod flow_tests;

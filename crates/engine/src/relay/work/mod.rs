@@ -6,6 +6,8 @@ mod finish;
 mod settle;
 mod share;
 
+pub use settle::purge;
+
 use super::{
     flow::{Counts, Flow},
     group::Group,

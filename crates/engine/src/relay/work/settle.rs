@@ -65,8 +65,8 @@ pub(super) async fn settle(
     }
 }
 
-/// Removes messages that were sent longer ago than `keep`. Returns how many.
-async fn purge(store: &dyn OutboxStore, keep: Duration) -> Result<u64, StoreError> {
+/// Removes messages that were sent, and published longer ago than `keep`. Returns how many.
+pub async fn purge(store: &dyn OutboxStore, keep: Duration) -> Result<u64, StoreError> {
     let mut removed = 0;
     while let Some(sealed) = store.seal(keep).await? {
         match store.discard(sealed).await? {
