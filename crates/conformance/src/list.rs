@@ -190,6 +190,7 @@ macro_rules! __each_case {
                 readers_do_not_mind_each_other;
             outbox_lag(every):
                 a_lag_is_taken_over_as_it_was,
+                what_was_done_under_other_routes_is_taken_over,
                 lags_replace_those_that_were_stored,
                 what_lags_is_read_apart_from_the_rest,
                 what_was_set_aside_beyond_a_lag_is_told;
@@ -206,6 +207,8 @@ macro_rules! __each_case {
             outbox_due(every):
                 a_head_comes_with_some_of_those_behind_it,
                 a_head_that_is_not_due_keeps_the_rest,
+                only_the_first_of_a_key_brings_the_rest_up_to_the_next,
+                what_was_delayed_is_told_from_what_failed,
                 what_is_under_way_is_left_out,
                 those_due_first_come_first_in_the_order_of_their_ids,
                 next_due_is_the_soonest,
@@ -227,6 +230,7 @@ macro_rules! __each_case {
                 keys_that_wait_are_told,
                 what_was_set_aside_beyond_the_cursor_is_told,
                 what_had_no_route_finds_one,
+                what_goes_to_another_sink_waits_there,
                 a_found_route_keeps_the_order_of_its_key,
                 renewing_leaves_what_was_set_aside_alone;
             outbox_inspect(every):

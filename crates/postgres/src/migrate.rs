@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -34,6 +34,11 @@ const MIGRATIONS: [Migration; 5] = [
         version: 5,
         name: "0005_adopted",
         sql: include_str!("sql/migrations/0005_adopted.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "0006_relay",
+        sql: include_str!("sql/migrations/0006_relay.sql"),
     },
 ];
 

@@ -239,6 +239,7 @@ async fn claims_and_settlements_are_one_statement_each() {
                 fence: gained.lease.fence,
                 cursor,
                 lags: Vec::new(),
+                before: None,
             };
             let lanes = relay.lanes.iter().map(progress).collect();
             let before = store.statements();

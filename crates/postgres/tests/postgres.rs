@@ -337,7 +337,14 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
         let stores = join_all((0..8).map(|_| database.connect())).await;
         assert_eq!(stores[0].schema().await.unwrap(), Schema::Missing);
         let applied = try_join_all(stores.iter().map(|store| store.migrate())).await.unwrap();
-        let all = ["0001_batches", "0002_pace", "0003_loads", "0004_outbox", "0005_adopted"];
+        let all = [
+            "0001_batches",
+            "0002_pace",
+            "0003_loads",
+            "0004_outbox",
+            "0005_adopted",
+            "0006_relay",
+        ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);
         assert!(stores[7].migrate().await.unwrap().is_empty());

@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_pace", include_str!("sql/migrations/0002_pace.sql")),
     ("0003_loads", include_str!("sql/migrations/0003_loads.sql")),
     ("0004_outbox", include_str!("sql/migrations/0004_outbox.sql")),
+    ("0005_relay", include_str!("sql/migrations/0005_relay.sql")),
 ];
 
 #[async_trait]

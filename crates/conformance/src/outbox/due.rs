@@ -8,7 +8,7 @@ use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     Headers, Message, NewMessage,
     limits::MAX_BEHIND,
-    outbox::{Aside, ClaimRequest},
+    outbox::{Aside, ClaimRequest, Origin},
 };
 
 fn asking(relay: &Relay) -> ClaimRequest {
@@ -33,6 +33,30 @@ pub(crate) async fn a_head_comes_with_some_of_those_behind_it(bench: Bench) {
     assert_eq!(ids(&due), ids(&read[MAX_BEHIND + 1..]));
     let step = due.iter().fold(relay.step(), |step, message| step.done(message));
     assert_eq!(step.send().await.freed.len(), 1);
+}
+
+pub(crate) async fn only_the_first_of_a_key_brings_the_rest_up_to_the_next(bench: Bench) {
+    let (mut relay, read) = line(&bench, 6).await;
+    // Somebody tries a dead one again, in the middle of the line.
+    relay.step().aside(&read[2], retry(AT_ONCE)).send().await;
+    assert_eq!(ids(&relay.due().await), ids(&read[..3]), "each brings what is its own");
+    relay.step().aside(&read[0], retry(LATER)).send().await;
+    assert_eq!(ids(&relay.due().await), [read[2].id], "what waits, waits for the first");
+    relay.step().done(&read[2]).send().await;
+    relay.step().aside(&read[0], retry(AT_ONCE)).send().await;
+    assert_eq!(ids(&relay.due().await), [0, 1, 3, 4, 5].map(|n| read[n].id));
+}
+
+pub(crate) async fn what_was_delayed_is_told_from_what_failed(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("a"), Some("b"), Some("a")]).await;
+    let step = relay.step().to(read[2].id).aside(&read[0], Aside::Later { delay: AT_ONCE });
+    step.aside(&read[1], retry(AT_ONCE)).aside(&read[2], Aside::Behind).send().await;
+    let delayed = |message: &Message| match message.origin {
+        Origin::Aside { delayed, .. } => delayed,
+        Origin::Lane { .. } => panic!("it was set aside"),
+    };
+    let due: Vec<_> = relay.due().await.iter().map(|it| (it.id, delayed(it))).collect();
+    assert_eq!(due, [(read[0].id, true), (read[1].id, false), (read[2].id, false)]);
 }
 
 pub(crate) async fn a_head_that_is_not_due_keeps_the_rest(bench: Bench) {
@@ -108,17 +132,4 @@ pub(crate) async fn due_messages_are_limited_by_bytes(bench: Bench) {
     assert_eq!(ids(&relay.ask(small.clone()).await.due), [read[1].id], "one may have more");
     relay.step().done(&read[1]).send().await;
     assert_eq!(ids(&relay.ask(small).await.due), ids(&read[2..4]));
-}
-
-/// A dead message that went first is retried while a later one of its key is a head as well.
-pub(crate) async fn what_waits_behind_two_heads_comes_once(bench: Bench) {
-    use super::relay::dead;
-    use tidegate_core::outbox::{AuditLine, OnDead, Selection};
-    let (mut relay, read) = started(&bench, &[Some("k"); 4]).await;
-    let step = relay.step().to(read[3].id).aside(&read[0], dead(OnDead::Skip));
-    let step = step.aside(&read[1], retry(AT_ONCE)).aside(&read[2], Aside::Behind);
-    step.aside(&read[3], Aside::Behind).send().await;
-    let retried = bench.store.retry_dead(Selection::default(), &AuditLine::default()).await;
-    assert_eq!(retried.expect("retry the dead"), 1);
-    assert_eq!(ids(&relay.due().await), ids(&read));
 }

@@ -4,7 +4,7 @@ use super::relay::{Relay, ids, new_message, route};
 use crate::harness::Bench;
 use tidegate_core::{
     MessageId,
-    outbox::{Lag, Place, Reader, Topics},
+    outbox::{Before, Lag, Place, Reader, Topics},
 };
 
 fn topics(sink: &str) -> Topics {
@@ -36,6 +36,23 @@ pub(crate) async fn a_lag_is_taken_over_as_it_was(bench: Bench) {
         found.sort_by(|one, other| one.sink.cmp(&other.sink));
         assert_eq!(found, lags);
     }
+}
+
+pub(crate) async fn what_was_done_under_other_routes_is_taken_over(bench: Bench) {
+    let published = publish(&bench).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let first = Before { cursor: 3, lags: vec![lag("fast", published[1])], before: None };
+    let lags = vec![lag("slow", published[2])];
+    let before = Before { cursor: 5, lags, before: Some(Box::new(first)) };
+    relay.step().to(published[20]).before(Some(&before)).send().await;
+    relay.end().await;
+    let mut relay = Relay::new(&bench, "b");
+    let shared = relay.share(crate::harness::LATER).await;
+    assert!(shared.gained.iter().all(|gained| gained.before.as_ref() == Some(&before)));
+    relay.step().before(None).send().await;
+    relay.end().await;
+    let shared = Relay::new(&bench, "c").share(crate::harness::LATER).await;
+    assert!(shared.gained.iter().all(|gained| gained.before.is_none()));
 }
 
 pub(crate) async fn lags_replace_those_that_were_stored(bench: Bench) {

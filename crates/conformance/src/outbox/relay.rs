@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::{
     Fence, Message, MessageId, NewMessage, WorkerId,
     outbox::{
-        Aside, Claim, ClaimRequest, GiveBack, Lag, Lane, LaneLease, OnDead, OutboxStatus, Pattern,
-        Place, Progress, Reader, Reading, Route, SetAside, Settled, Settlement, Share, Shared,
-        Stuck, StuckQuery, StuckState, TopicStatus,
+        Aside, Before, Claim, ClaimRequest, GiveBack, Lag, Lane, LaneLease, OnDead, OutboxStatus,
+        Pattern, Place, Progress, Reader, Reading, Route, SetAside, Settled, Settlement, Share,
+        Shared, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 
@@ -106,6 +106,7 @@ pub(crate) struct Held {
     pub(crate) fence: Fence,
     pub(crate) cursor: i64,
     pub(crate) lags: Vec<Lag>,
+    pub(crate) before: Option<Before>,
 }
 
 impl Relay {
@@ -134,7 +135,8 @@ impl Relay {
         shared.lost.iter().for_each(|lane| drop(self.lanes.remove(lane)));
         for gained in &shared.gained {
             let (fence, cursor) = (gained.lease.fence, gained.cursor);
-            let held = Held { fence, cursor, lags: gained.lags.clone() };
+            let (lags, before) = (gained.lags.clone(), gained.before.clone());
+            let held = Held { fence, cursor, lags, before };
             assert!(self.lanes.insert(gained.lease.lane, held).is_none(), "it was held before");
         }
         shared
@@ -263,6 +265,12 @@ impl Step<'_> {
         self
     }
 
+    /// This was done under other routes in all lanes.
+    pub(crate) fn before(self, before: Option<&Before>) -> Self {
+        self.relay.lanes.values_mut().for_each(|held| held.before = before.cloned());
+        self
+    }
+
     /// A message is set aside.
     pub(crate) fn aside(self, message: &Message, aside: Aside) -> Self {
         self.aside_for(message, SINK, aside)
@@ -300,6 +308,7 @@ impl Step<'_> {
             fence: held.fence,
             cursor: held.cursor,
             lags: held.lags.clone(),
+            before: held.before.clone(),
         };
         self.settlement.lanes = self.relay.lanes.iter().map(progress).collect();
         self.settlement

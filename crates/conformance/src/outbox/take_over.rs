@@ -1,13 +1,13 @@
 //! What a relay learns about lanes that it gains, and what is put in order for it.
 
-use super::relay::{Relay, SINK, dead, new_message, retry, route};
+use super::relay::{Relay, SINK, dead, ids, new_message, retry, route};
 use crate::harness::{AT_ONCE, Bench, LATER};
 use std::collections::BTreeSet;
 use tidegate_core::{
     Message, MessageId,
     outbox::{
         Aside, Gained, HeldKey, OnDead, Origin, Shared,
-        StuckState::{Behind, Dead, Retry, Unrouted},
+        StuckState::{Behind, Dead, Later, Retry, Unrouted},
     },
 };
 
@@ -35,19 +35,20 @@ pub(crate) async fn keys_that_wait_are_told(bench: Bench) {
     let read = left_behind(&bench, messages, async |relay, read| {
         let step = relay.step().to(read[5].id).aside(&read[0], retry(LATER));
         let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], dead(OnDead::Skip));
-        let step = step.aside(&read[3], dead(OnDead::Park)).aside(&read[4], Aside::Unrouted);
+        let step = step.aside(&read[3], dead(OnDead::Park));
+        let step = step.aside_for(&read[4], "", Aside::Unrouted);
         step.aside(&read[5], Aside::Later { delay: LATER }).send().await;
     })
     .await;
     let mut relay = Relay::new(&bench, "b");
-    relay.routes = Vec::new();
     let shared = relay.share(LATER).await;
     let held = |message: &Message| HeldKey {
         lane: message.lane,
         sink: SINK.to_owned(),
         key: message.key_hash().expect("it has a key"),
     };
-    let expected: BTreeSet<HeldKey> = [0, 1, 3].iter().map(|n| held(&read[*n])).collect();
+    // What had no route has one now, and waits as well.
+    let expected: BTreeSet<HeldKey> = [0, 1, 3, 4].iter().map(|n| held(&read[*n])).collect();
     assert_eq!(all(&shared, |gained| gained.held.clone()), expected);
     assert!(shared.gained.iter().all(|gained| gained.cursor == read[5].id.0));
     assert_eq!(all(&shared, |gained| gained.aside.clone()), BTreeSet::new());
@@ -103,10 +104,41 @@ pub(crate) async fn what_had_no_route_finds_one(bench: Bench) {
     assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["late", "new"]);
     let due = relay.due().await;
     assert_eq!(due.len(), 4);
-    let origin = Origin::Aside { attempts: 0, sink: "new".to_owned() };
+    let origin = Origin::Aside { attempts: 0, sink: "new".to_owned(), delayed: false };
     assert_eq!(due[0], Message { origin, ..read[0].clone() });
     let step = due.iter().fold(relay.step(), |step, message| step.done(message));
     assert_eq!(step.send().await.freed.len(), 2);
+}
+
+pub(crate) async fn what_goes_to_another_sink_waits_there(bench: Bench) {
+    let topics = ["t", "t", "t", "gone", "t", "t", "t"];
+    let keys = [Some("a"), Some("a"), Some("b"), Some("c"), Some("d"), None, Some("e")];
+    let messages = topics.iter().zip(keys).map(|(topic, key)| new_message(topic, key)).collect();
+    let read = left_behind(&bench, messages, async |relay, read| {
+        let step = relay.step().to(read[6].id).aside(&read[0], retry(LATER));
+        let step = step.aside(&read[1], Aside::Behind).aside(&read[2], dead(OnDead::Block));
+        let step = step.aside(&read[3], retry(AT_ONCE)).aside(&read[4], dead(OnDead::Skip));
+        let step = step.aside(&read[5], retry(LATER));
+        step.aside(&read[6], Aside::Later { delay: LATER }).send().await;
+    })
+    .await;
+    let mut relay = Relay::new(&bench, "b");
+    relay.routes = vec![route("t", "other")];
+    let shared = relay.share(LATER).await;
+    let states: Vec<_> = bench.all_stuck().await.into_iter().map(|s| (s.sink, s.state)).collect();
+    let expected = [
+        ("other", Retry),
+        ("other", Behind),
+        ("other", Dead),
+        ("", Unrouted),
+        (SINK, Dead),
+        ("other", Retry),
+        ("other", Later),
+    ];
+    assert_eq!(states, expected.map(|(sink, state)| (sink.to_owned(), state)));
+    let held = all(&shared, |gained| gained.held.clone());
+    assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["other", "other"]);
+    assert_eq!(ids(&relay.due().await), [0, 1, 5].map(|n| read[n].id));
 }
 
 pub(crate) async fn a_found_route_keeps_the_order_of_its_key(bench: Bench) {

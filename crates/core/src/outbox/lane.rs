@@ -2,6 +2,7 @@
 
 use super::{HeldKey, MessageId, Route, Topics};
 use crate::{Fence, WorkerId};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use twox_hash::XxHash3_64;
 
@@ -86,6 +87,8 @@ pub struct Gained {
     pub cursor: i64,
     /// Sinks that have their own cursor.
     pub lags: Vec<Lag>,
+    /// What was done under other routes, if a sink lagged when they changed.
+    pub before: Option<Before>,
     /// Keys that wait for what was set aside.
     pub held: Vec<HeldKey>,
     /// Messages behind one of the cursors that were set aside already.
@@ -93,7 +96,7 @@ pub struct Gained {
 }
 
 /// A sink that is behind its lane. Its topics are read apart from the rest until it has caught up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
     /// Which sink.
     pub sink: String,
@@ -101,4 +104,74 @@ pub struct Lag {
     pub topics: Topics,
     /// All messages on these topics up to here are done or set aside.
     pub cursor: i64,
+}
+
+/// How far a lane was under routes that hold no longer. The sinks of the present ones start where the last
+/// sink of the former was, and leave out what was done then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// All messages up to here were done or set aside, but for those of sinks that lagged.
+    pub cursor: i64,
+    /// Sinks that lagged.
+    pub lags: Vec<Lag>,
+    /// The same under still earlier routes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Before>>,
+}
+
+impl Before {
+    /// Whether a message was still to be read.
+    pub fn left(&self, topic: &str, id: MessageId) -> bool {
+        is_left(self.cursor, &self.lags, self.before.as_deref(), topic, id)
+    }
+
+    /// Beyond this, everything was still to be read.
+    pub fn reach(&self) -> i64 {
+        let earlier = self.before.as_ref().map(|before| before.reach());
+        let lags = self.lags.iter().map(|lag| lag.cursor);
+        lags.chain(earlier).fold(self.cursor, i64::max)
+    }
+
+    /// Up to here, nothing was.
+    pub fn start(&self) -> i64 {
+        self.lags.iter().map(|lag| lag.cursor).fold(self.cursor, i64::min)
+    }
+}
+
+/// Whether a message is still to be read from a lane that is so far.
+pub(crate) fn is_left(
+    cursor: i64,
+    lags: &[Lag],
+    before: Option<&Before>,
+    topic: &str,
+    id: MessageId,
+) -> bool {
+    let lag = lags.iter().find(|lag| lag.topics.contains(topic));
+    id.0 > lag.map_or(cursor, |lag| lag.cursor) && before.is_none_or(|it| it.left(topic, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Pattern, *};
+    use crate::outbox::Choice;
+
+    fn lag(topic: &str, cursor: i64) -> Lag {
+        let takes = Pattern(topic.to_owned());
+        let topics = Topics(vec![Choice { takes, unless: Vec::new() }]);
+        Lag { sink: "any".to_owned(), topics, cursor }
+    }
+
+    #[test]
+    fn a_message_is_left_if_it_was_under_all_routes() {
+        let first = Before { cursor: 20, lags: vec![lag("a", 5), lag("b", 30)], before: None };
+        let left = |before: &Before, topic: &str| {
+            (1..50).find(|id| before.left(topic, MessageId(*id))).unwrap_or(0)
+        };
+        assert_eq!(["a", "b", "c"].map(|topic| left(&first, topic)), [6, 31, 21]);
+        assert_eq!((first.start(), first.reach()), (5, 30));
+        let lags = vec![lag("*", 8)];
+        let second = Before { cursor: 20, lags, before: Some(Box::new(first)) };
+        assert_eq!(["a", "b", "c"].map(|topic| left(&second, topic)), [9, 31, 21]);
+        assert_eq!((second.start(), second.reach()), (8, 30));
+    }
 }

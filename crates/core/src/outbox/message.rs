@@ -139,5 +139,7 @@ pub enum Origin {
         attempts: u32,
         /// For which sink.
         sink: String,
+        /// It was not due until now: nothing waits for it, but it may have to wait for others.
+        delayed: bool,
     },
 }

@@ -19,7 +19,8 @@ pub use inspect::{
     AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
     Stuck, StuckQuery, StuckState, TopicStatus,
 };
-pub use lane::{Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};
+pub(crate) use lane::is_left;
+pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};
 pub use message::{Message, MessageId, NewMessage, Origin};
 pub use publish::Publish;
 pub use retain::{Retain, Sealed};

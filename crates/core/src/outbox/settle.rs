@@ -1,6 +1,6 @@
 //! What a relay writes back, in one transaction.
 
-use super::{KeyHash, Lag, Lane, MessageId};
+use super::{Before, KeyHash, Lag, Lane, MessageId};
 use crate::Fence;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub struct Progress {
     pub cursor: i64,
     /// Sinks that lag; they replace those that were stored.
     pub lags: Vec<Lag>,
+    /// What was done under other routes; it replaces what was stored.
+    pub before: Option<Before>,
 }
 
 /// A message that is not simply done.

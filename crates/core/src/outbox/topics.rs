@@ -49,6 +49,11 @@ impl Route {
     pub fn find<'a>(routes: &'a [Route], topic: &str) -> Option<&'a Route> {
         routes.iter().find(|route| route.topics.matches(topic))
     }
+
+    /// Its topics as a regular expression that PostgreSQL understands.
+    pub fn regex(&self) -> String {
+        format!("^(?:{})$", self.topics.regex())
+    }
 }
 
 /// A selection of topics: those that at least one of its choices takes.
@@ -84,11 +89,17 @@ impl Topics {
         Self(own.map(choice).collect())
     }
 
-    /// A regular expression as PostgreSQL understands it, for what is in any of these selections.
-    pub fn regex<'a>(selections: impl IntoIterator<Item = &'a Topics>) -> Option<String> {
-        let choices = selections.into_iter().flat_map(|topics| &topics.0);
-        let regexes: Vec<String> = choices.map(Choice::regex).collect();
-        (!regexes.is_empty()).then(|| format!("^(?:{})$", regexes.join("|")))
+    /// The same as a regular expression that PostgreSQL understands.
+    pub fn regex(&self) -> String {
+        // Without a choice, there is nothing that it could match.
+        let regexes: Vec<String> = self.0.iter().map(Choice::regex).collect();
+        if regexes.is_empty() { "(?!)".to_owned() } else { format!("^(?:{})$", regexes.join("|")) }
+    }
+
+    /// What is in any of these selections; `None` if there are none.
+    pub fn regex_of_any(selections: &[Topics]) -> Option<String> {
+        let regexes: Vec<String> = selections.iter().map(Topics::regex).collect();
+        (!regexes.is_empty()).then(|| regexes.join("|"))
     }
 }
 
@@ -125,7 +136,9 @@ mod tests {
             let sink = &Route::find(&routes, topic).unwrap().sink;
             assert_eq!((x.contains(topic), y.contains(topic)), (sink == "x", sink == "y"));
         }
-        let regex = Topics::regex([&x]).unwrap();
-        assert_eq!(regex, r"^(?:a\.b|(?!(?:a\..*)$).*)$");
+        assert_eq!(x.regex(), r"^(?:a\.b|(?!(?:a\..*)$).*)$");
+        let nothing = Topics::of_sink(&routes, "z");
+        assert_eq!(Topics::regex_of_any(&[nothing, y]).unwrap(), r"(?!)|^(?:(?!(?:a\.b)$)a\..*)$");
+        assert_eq!(Topics::regex_of_any(&[]), None);
     }
 }

@@ -22,6 +22,9 @@ pub(crate) trait Scene: Send + Sync {
     /// Returns when nothing more may be sent.
     fn closed(&self) -> impl Future<Output = ()> + Send;
 
+    /// Whether something may be sent now, after a wait.
+    fn may_send(&self) -> bool;
+
     /// Whether nobody else is left to be answered.
     fn is_alone(&self) -> bool;
 }
@@ -56,6 +59,9 @@ async fn send_all(
             () = scene.closed() => break,
             permit = wait(channel) => permit?,
         };
+        if !scene.may_send() {
+            break;
+        }
         let (outcome, there) = attempt(channel, permit, &group).await?;
         drop(turn);
         // What the sink is not there for comes after the rest: it may be there for that.
@@ -142,7 +148,7 @@ async fn attempt(
     meter.requests.fetch_add(1, Relaxed);
     let before = meter.answers.load(Relaxed);
     let delivered = AssertUnwindSafe(channel.sink.deliver(delivery)).catch_unwind().await;
-    let answer = delivered.unwrap_or_else(|_| panicked());
+    let answer = checked(delivered.unwrap_or_else(|_| panicked()), group.len());
     let now = channel.clock.time();
     teach(permit, &answer, now);
     let absent = match &answer.outcome {
@@ -182,6 +188,17 @@ async fn attempt(
 fn panicked() -> Answer {
     let outcome = Outcome::Refused("the sink panicked".to_owned());
     Answer { outcome, hint: Hint::default() }
+}
+
+/// A sink that does not say what became of each item is not to be trusted with more.
+fn checked(answer: Answer, items: usize) -> Answer {
+    match answer.outcome {
+        Outcome::Answered(verdicts) if verdicts.len() != items => {
+            let reason = format!("the sink gave {} answers for {items} items", verdicts.len());
+            Answer { outcome: Outcome::Broken(reason), ..answer }
+        }
+        outcome => Answer { outcome, ..answer },
+    }
 }
 
 /// Tells the pacer what the answer means for the pace.
@@ -225,22 +242,16 @@ fn judge(
         {
             Ok(part.halves())
         }
-        Outcome::Answered(answers)
-            if answers.len() == count && answers.iter().any(is_unavailable) =>
-        {
+        Outcome::Answered(answers) if answers.iter().any(is_unavailable) => {
             Ok(part.without(answers, verdicts))
         }
-        Outcome::Answered(answers) if answers.len() == count => {
+        Outcome::Answered(answers) => {
             channel.size().succeeded(count);
             let busy = answers.iter().any(|answer| throttled(answer).is_some());
             channel.meter.throttled.fetch_add(u64::from(busy), Relaxed);
             part.items.iter().zip(answers).for_each(|(&at, v)| verdicts[at] = Some(v));
             Ok(Vec::new())
         }
-        Outcome::Answered(answers) => Err(HandsError::Sink(format!(
-            "the sink gave {} answers for {count} items",
-            answers.len()
-        ))),
         Outcome::Throttled { .. } => {
             channel.meter.throttled.fetch_add(1, Relaxed);
             Ok(vec![part])

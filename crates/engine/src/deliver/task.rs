@@ -39,6 +39,10 @@ pub(super) async fn deliver(
 }
 
 impl Scene for Desk {
+    fn may_send(&self) -> bool {
+        true
+    }
+
     fn closed(&self) -> impl Future<Output = ()> + Send {
         Desk::closed(self)
     }

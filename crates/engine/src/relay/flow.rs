@@ -3,9 +3,10 @@
 
 use super::{
     held::Held,
-    lanes::{LaneState, Lanes, LineNumber, leases},
-    plan::Plan,
+    lanes::{LaneState, Lanes, Leaving, LineNumber, leases},
+    plan::{Line, Plan},
     queue::{Queue, Queued},
+    reading::Asked,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +16,7 @@ use tidegate_core::{
     Message, MessageId,
     outbox::{
         Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, SetAside, Settled,
-        Settlement, Shared, Topics,
+        Settlement, Shared,
     },
 };
 use tokio::time::Instant;
@@ -26,17 +27,24 @@ pub(super) struct Flow {
     pub lanes: Lanes,
     /// One for each sink of the plan.
     pub queues: Vec<Queue>,
-    /// Names and topics: the sinks of the plan, then what lagged under an earlier plan.
-    pub lines: Vec<(String, Topics)>,
+    pub lines: Vec<Line>,
+    /// For each line, whether it is read apart from the rest, in all lanes.
     pub lagging: Vec<bool>,
     pub held: Held,
-    /// What was set aside before and is on its way again, until that is settled.
-    pub under_way: HashMap<MessageId, Lane>,
+    /// What was set aside and is on its way again, or is being set aside, until that is settled.
+    pub under_way: HashMap<MessageId, UnderWay>,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
     /// What is being settled.
-    settling: Option<Settlement>,
+    pub settling: Option<Settlement>,
     pub counts: Counts,
+}
+
+/// A message that must not be claimed from those set aside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnderWay {
+    pub lane: Lane,
+    pub sink: Option<usize>,
 }
 
 /// What became of messages so far.
@@ -80,55 +88,35 @@ impl Flow {
     }
 
     /// Lanes were shared out.
-    pub fn shared(&mut self, shared: Shared) {
+    pub fn shared(&mut self, shared: Shared, now: Instant) {
         shared.lost.into_iter().for_each(|lane| self.lose(lane));
         for gained in shared.gained {
-            self.gain(gained);
+            self.gain(&gained);
         }
-        let leaving = self.lanes.values().filter(|lane| lane.leaving).count();
-        let stay = self.lanes.values_mut().rev().filter(|lane| !lane.leaving);
-        stay.take(shared.surplus.saturating_sub(leaving)).for_each(|lane| lane.leaving = true);
+        let (mut stay, leave): (Vec<&mut LaneState>, Vec<_>) =
+            self.lanes.values_mut().rev().partition(|lane| lane.leaving == Leaving::No);
+        stay.sort_by_key(|lane| lane.open_count());
+        let more = shared.surplus.saturating_sub(leave.len());
+        stay.into_iter().take(more).for_each(|lane| lane.leaving = Leaving::Soon(now));
     }
 
-    fn gain(&mut self, gained: Gained) {
+    fn gain(&mut self, gained: &Gained) {
         let lane = gained.lease.lane;
         self.held.gain(&gained.held, |name| self.plan.sink_named(name));
-        let mut state = LaneState::new(&gained, self.lines.len());
-        let lags: Vec<(LineNumber, i64)> = gained
-            .lags
-            .into_iter()
-            .map(|lag| (self.line(lag.sink, lag.topics), lag.cursor))
-            .collect();
-        state.grow(self.lines.len());
-        for (line, cursor) in lags {
-            state.detach(line, Some(cursor));
-            self.detach(line);
-        }
-        for line in (0..self.lines.len()).filter(|line| self.lagging[*line]) {
-            state.detach(line, None);
-        }
+        let state = LaneState::new(gained, &self.lines);
+        state.lags().for_each(|line| self.lagging[line] = true);
         self.lanes.insert(lane, state);
-    }
-
-    /// The line with this name and these topics. One that lagged under another plan is read to its end
-    /// as it was.
-    fn line(&mut self, name: String, topics: Topics) -> LineNumber {
-        let known = self.lines.iter().position(|(_, known)| *known == topics);
-        known.unwrap_or_else(|| {
-            let taken = self.lines.iter().any(|(known, _)| *known == name);
-            let name = if taken { format!("{name}~{}", self.lines.len()) } else { name };
-            self.lines.push((name, topics));
-            self.lagging.push(true);
-            let lines = self.lines.len();
-            self.lanes.values_mut().for_each(|lane| lane.grow(lines));
-            lines - 1
-        })
+        for line in 0..self.lines.len() {
+            if self.lagging[line] {
+                self.detach(line);
+            }
+        }
     }
 
     /// From now on a line is read apart from the rest, in all lanes.
     pub fn detach(&mut self, line: LineNumber) {
         self.lagging[line] = true;
-        self.lanes.values_mut().for_each(|lane| lane.detach(line, None));
+        self.lanes.values_mut().for_each(|lane| lane.detach(line));
     }
 
     pub fn lose(&mut self, lane: Lane) {
@@ -139,8 +127,8 @@ impl Flow {
         self.held.lose(lane);
         self.aside.retain(|aside| aside.lane != lane);
         self.done.retain(|(of, _)| *of != lane);
-        self.under_way.retain(|_, of| *of != lane);
-        self.queues.iter_mut().for_each(|queue| queue.retain(|it| it.message.lane != lane));
+        self.under_way.retain(|_, it| it.lane != lane);
+        self.queues.iter_mut().for_each(|queue| drop(queue.take_lane(lane)));
     }
 
     pub fn lose_all(&mut self) {
@@ -148,17 +136,17 @@ impl Flow {
         lanes.into_iter().for_each(|lane| self.lose(lane));
     }
 
-    /// Messages were read; `lines` tells for which line each reader read, and `lanes` which lanes.
-    pub fn claimed(&mut self, claim: Claim, lines: &[Option<LineNumber>], lanes: &[LaneLease]) {
+    /// Messages were read.
+    pub fn claimed(&mut self, claim: Claim, asked: &Asked) {
         let now = Instant::now();
         let still = |flow: &Self, lease: &LaneLease| {
             flow.lanes.get(&lease.lane).is_some_and(|lane| lane.fence == lease.fence)
         };
         let held: HashSet<Lane> =
-            lanes.iter().filter(|lease| still(self, lease)).map(|lease| lease.lane).collect();
-        for (reading, line) in claim.readings.into_iter().zip(lines) {
+            asked.lanes.iter().filter(|lease| still(self, lease)).map(|lease| lease.lane).collect();
+        for (reading, line) in claim.readings.into_iter().zip(&asked.lines) {
             for message in reading.messages.into_iter().filter(|it| held.contains(&it.lane)) {
-                if !self.is_read_apart(*line, &message.topic) {
+                if line.is_some() || !self.is_read_apart(&message.topic) {
                     self.take_in(message, *line, now);
                 }
             }
@@ -173,17 +161,16 @@ impl Flow {
         }
     }
 
-    /// Whether another line has begun to lag since this one was asked for, and will read the topic.
-    fn is_read_apart(&self, line: Option<LineNumber>, topic: &str) -> bool {
-        let later = line.map_or(0, |line| line + 1);
-        let lags = |line: &LineNumber| self.lagging[*line] && self.lines[*line].1.contains(topic);
-        (later..self.lines.len()).any(|line| lags(&line))
+    /// Whether the topic's line has begun to lag since the lanes were asked for, and will read it.
+    fn is_read_apart(&self, topic: &str) -> bool {
+        let mut lines = self.lagging.iter().zip(&self.lines);
+        lines.any(|(lagging, line)| *lagging && line.topics.contains(topic))
     }
 
     /// A message from a lane: set aside at once, or queued.
     fn take_in(&mut self, message: Message, line: Option<LineNumber>, now: Instant) {
         let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
-        if lane.was_set_aside(message.id) {
+        if lane.was_set_aside(message.id) || lane.was_done(&message.topic, message.id) {
             return;
         }
         let Origin::Lane { due_in } = message.origin else { return };
@@ -214,17 +201,22 @@ impl Flow {
     /// A message that was set aside and is due.
     fn take_in_again(&mut self, message: Message, now: Instant) {
         let Some(lane) = self.lanes.get(&message.lane) else { return };
-        let Origin::Aside { attempts, sink } = &message.origin else { return };
+        let Origin::Aside { attempts, sink, delayed } = &message.origin else { return };
         let policy = self.plan.policy(&message.topic);
         let key = message.key_hash().filter(|_| !policy.unordered);
         let known = self.plan.sink_named(sink).or_else(|| self.plan.sink_of(&message.topic));
-        if self.under_way.insert(message.id, message.lane).is_some() {
+        let under_way = UnderWay { lane: message.lane, sink: known };
+        if self.under_way.insert(message.id, under_way).is_some() {
             return;
         }
         let Some(sink) = known else {
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             return;
         };
+        if *delayed && key.is_some_and(|key| self.held.contains(sink, key)) {
+            let set = set(&message, key, self.plan.sinks[sink].name.clone(), Aside::Behind);
+            return self.set_aside(sink, set);
+        }
         if let Some(key) = key {
             self.held.hold(sink, key, message.lane);
         }
@@ -257,6 +249,11 @@ impl Flow {
         let settlement = Settlement { lanes, aside, done, ..Settlement::default() };
         if settlement.is_empty() {
             return None;
+        }
+        // The store may have them before it says so, and hand them out.
+        for set in &settlement.aside {
+            let sink = self.plan.sink_named(&set.sink);
+            self.under_way.insert(set.id, UnderWay { lane: set.lane, sink });
         }
         self.settling = Some(settlement.clone());
         Some(settlement)
@@ -300,28 +297,6 @@ impl Flow {
 
     pub fn is_settling(&self) -> bool {
         self.settling.is_some()
-    }
-
-    /// Lanes that are to be given back, and have nothing on its way. They are forgotten.
-    pub fn leave(&mut self) -> Vec<LaneLease> {
-        if self.settling.is_some() || !self.aside.is_empty() || !self.done.is_empty() {
-            return Vec::new();
-        }
-        let again: HashSet<Lane> = self.under_way.values().copied().collect();
-        let ready = |lane: &Lane, state: &LaneState| {
-            let progress = state.progress(*lane, &self.lines);
-            state.leaving
-                && state.is_at_rest()
-                && !state.is_news(&progress)
-                && !again.contains(lane)
-        };
-        let leaving: Vec<Lane> =
-            self.lanes.iter().filter(|(lane, it)| ready(lane, it)).map(|(lane, _)| *lane).collect();
-        let forget = |lane: Lane| {
-            self.held.lose(lane);
-            self.lanes.remove(&lane).map(|state| LaneLease { lane, fence: state.fence })
-        };
-        leaving.into_iter().filter_map(forget).collect()
     }
 
     /// Whether nothing is on its way, and nothing is to be settled.

@@ -2,24 +2,38 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use super::{flow::Flow, plan::Plan, tests::two_sinks};
+use super::{
+    flow::Flow,
+    plan::Plan,
+    reading::{Asked, PATIENCE},
+    testing::two_sinks,
+};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
     Fence, Headers, Message, MessageId,
-    outbox::{Claim, Gained, Lag, Lane, LaneLease, Origin, Reading, Shared, Topics},
+    outbox::{
+        Aside, Claim, ClaimRequest, Gained, Lag, Lane, LaneLease, Origin, Reading, Settled, Shared,
+        Topics,
+    },
+    sink::Verdict,
 };
+use tokio::time::Instant;
 
 const AT_ONCE: [Duration; 2] = [Duration::ZERO; 2];
 
-fn gained(lane: u16, lags: Vec<Lag>) -> Gained {
+fn gained(lane: u16, cursor: i64, lags: Vec<Lag>) -> Gained {
     let lease = LaneLease { lane: Lane(lane), fence: Fence(1) };
-    Gained { lease, cursor: 0, lags, held: Vec::new(), aside: Vec::new() }
+    let (before, held, aside) = Default::default();
+    Gained { lease, cursor, lags, before, held, aside }
+}
+
+fn share(flow: &mut Flow, gained: Vec<Gained>) {
+    flow.shared(Shared { gained, relays: 1, ..Shared::default() }, Instant::now());
 }
 
 fn flow(plan: &Plan, lanes: &[u16]) -> Flow {
     let mut flow = Flow::new(Arc::new(plan.clone()));
-    let gained = lanes.iter().map(|lane| gained(*lane, Vec::new())).collect();
-    flow.shared(Shared { gained, relays: 1, ..Shared::default() });
+    share(&mut flow, lanes.iter().map(|lane| gained(*lane, 0, Vec::new())).collect());
     flow
 }
 
@@ -37,20 +51,35 @@ fn message(id: i64, lane: u16, topic: &str) -> Message {
     }
 }
 
-fn read(messages: Vec<Message>, read_to: i64) -> Claim {
-    let reading = Reading { messages, read_to, more: false };
-    Claim { readings: vec![reading], ..Claim::default() }
+/// What a store that has these messages would answer.
+fn answer(flow: &mut Flow, (request, asked): &(ClaimRequest, Asked), store: &[Message], to: i64) {
+    let readings = request.readers.iter().map(|reader| {
+        let wanted = store.iter().filter(|message| {
+            let place = reader.places.iter().find(|place| place.lane == message.lane);
+            reader.wants(&message.topic) && place.is_some_and(|it| message.id.0 > it.after)
+        });
+        Reading { messages: wanted.cloned().collect(), read_to: to, more: false }
+    });
+    flow.claimed(Claim { readings: readings.collect(), ..Claim::default() }, asked);
+}
+
+fn queued(flow: &Flow) -> Vec<usize> {
+    flow.queues.iter().map(|queue| queue.load().0).collect()
+}
+
+fn lag(plan: &Plan, sink: &str, cursor: i64) -> Lag {
+    Lag { sink: sink.to_owned(), topics: Topics::of_sink(&plan.routes, sink), cursor }
 }
 
 #[test]
 fn a_lane_that_will_be_given_back_is_not_passed_over() {
-    let plan = two_sinks();
-    let mut flow = flow(&plan, &[1, 2]);
-    flow.shared(Shared { surplus: 1, relays: 2, ..Shared::default() });
+    let mut flow = flow(&two_sinks(), &[1, 2]);
+    flow.shared(Shared { surplus: 1, relays: 2, ..Shared::default() }, Instant::now());
     let asking = flow.ask(&AT_ONCE).unwrap();
-    let lanes: Vec<Lane> = asking.request.readers[0].places.iter().map(|it| it.lane).collect();
+    let lanes: Vec<Lane> = asking.0.readers[0].places.iter().map(|it| it.lane).collect();
     assert_eq!(lanes, [Lane(1)]);
-    flow.claimed(read(Vec::new(), 100), &asking.lines, &asking.lanes);
+    assert!(!asking.1.whole, "a relay that drains has more to do");
+    answer(&mut flow, &asking, &[], 100);
     let settlement = flow.settlement().unwrap();
     let moved: Vec<(Lane, i64)> = settlement.lanes.iter().map(|it| (it.lane, it.cursor)).collect();
     assert_eq!(moved, [(Lane(1), 100)], "nothing was read from the other one");
@@ -62,13 +91,121 @@ fn what_is_read_apart_since_it_was_asked_for_is_read_once() {
     let mut flow = flow(&plan, &[1]);
     let asking = flow.ask(&AT_ONCE).unwrap();
     // Meanwhile a lane comes in whose sink `slow` lags.
-    let topics = Topics::of_sink(&plan.routes, "slow");
-    let lag = Lag { sink: "slow".to_owned(), topics, cursor: 0 };
-    flow.shared(Shared { gained: vec![gained(2, vec![lag])], relays: 1, ..Shared::default() });
-    let messages = vec![message(5, 1, "slow.x"), message(6, 1, "fast")];
-    flow.claimed(read(messages, 10), &asking.lines, &asking.lanes);
-    assert_eq!([flow.queues[0].load().0, flow.queues[1].load().0], [0, 1]);
-    let asking = flow.ask(&AT_ONCE).unwrap();
-    let lag = asking.request.readers.iter().find(|reader| reader.name == "slow").unwrap();
+    share(&mut flow, vec![gained(2, 0, vec![lag(&plan, "slow", 0)])]);
+    let messages = [message(5, 1, "slow.x"), message(6, 1, "fast")];
+    answer(&mut flow, &asking, &messages, 10);
+    assert_eq!(queued(&flow), [0, 1]);
+    let (request, _) = flow.ask(&AT_ONCE).unwrap();
+    let lag = request.readers.iter().find(|reader| reader.name == "slow").unwrap();
     assert!(lag.places.iter().all(|place| place.after == 0), "it is still to be read");
+}
+
+#[test]
+fn what_lagged_under_other_routes_is_read_once() {
+    let plan = two_sinks();
+    let mut flow = flow(&plan, &[1]);
+    // In one lane, `slow` lags; in another, a sink did that had a part of its messages and more.
+    flow.detach(0);
+    let all = [
+        message(3, 2, "slow.a"),
+        message(4, 2, "fast.a"),
+        message(5, 2, "slow.b"),
+        message(6, 1, "slow.a"),
+        message(7, 2, "slow.a"),
+        message(8, 2, "fast.a"),
+        message(9, 2, "slow.a"),
+    ];
+    let other = [super::testing::route("*.a", "gone")];
+    let topics = Topics::of_sink(&other, "gone");
+    let lag = Lag { sink: "gone".to_owned(), topics, cursor: 3 };
+    share(&mut flow, vec![gained(2, 8, vec![lag])]);
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    answer(&mut flow, &asking, &all, 20);
+    assert_eq!(queued(&flow), [3, 2], "6, 7 and 9; 4 and 8");
+    // Whoever takes over before anything is done finds the same.
+    let progress = flow.settlement().unwrap().lanes.pop().unwrap();
+    assert_eq!((progress.lane, progress.lags.len()), (Lane(2), 3));
+    let next = Gained { lags: progress.lags, before: progress.before, ..gained(2, 8, Vec::new()) };
+    let mut flow = super::flow::Flow::new(Arc::new(plan));
+    share(&mut flow, vec![next]);
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    answer(&mut flow, &asking, &all, 20);
+    assert_eq!(queued(&flow), [2, 2]);
+    let groups: Vec<_> = (0..2).map(|sink| flow.next_group(sink, 10).unwrap()).collect();
+    for group in groups {
+        let done = vec![Some(Verdict::Done); group.len()];
+        flow.answered(group, done);
+    }
+    let progress = flow.settlement().unwrap().lanes.pop().unwrap();
+    assert_eq!((progress.cursor, progress.before), (20, None), "it has caught up");
+}
+
+#[test]
+fn what_is_being_set_aside_is_not_claimed_meanwhile() {
+    let mut flow = flow(&two_sinks(), &[1]);
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    answer(&mut flow, &asking, &[message(5, 1, "fast")], 10);
+    let group = flow.next_group(1, 10).unwrap();
+    flow.answered(group, vec![Some(Verdict::Retry("no".to_owned()))]);
+    flow.settlement().unwrap();
+    // The store may have it, although nobody knows yet.
+    let (request, _) = flow.ask(&AT_ONCE).unwrap();
+    assert_eq!(request.under_way, [MessageId(5)]);
+    flow.settled(Settled::default());
+    assert_eq!(flow.ask(&AT_ONCE).unwrap().0.under_way, []);
+}
+
+#[test]
+fn one_sink_that_takes_none_of_its_due_messages_closes_no_other() {
+    let mut flow = flow(&two_sinks(), &[1]);
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    let origin = Origin::Aside { attempts: 1, sink: "slow".to_owned(), delayed: false };
+    let due = (0..5_000).map(|id| Message { origin: origin.clone(), ..message(id, 1, "slow.x") });
+    flow.claimed(Claim { due: due.collect(), ..Claim::default() }, &asking.1);
+    let (request, _) = flow.ask(&AT_ONCE).unwrap();
+    assert_eq!(request.closed, ["slow"]);
+    assert!(request.most_due > 0);
+}
+
+#[test]
+fn no_more_is_read_than_the_store_can_set_aside() {
+    let plan = Plan { routes: Vec::new(), ..two_sinks() };
+    let mut flow = flow(&plan, &[1]);
+    for round in 0..4 {
+        let asking = flow.ask(&AT_ONCE).unwrap();
+        assert_eq!(asking.0.readers.len(), 1);
+        let ids = round * 4_096 + 1..(round + 1) * 4_096 + 1;
+        let messages: Vec<_> = ids.clone().map(|id| message(id, 1, "lost")).collect();
+        answer(&mut flow, &asking, &messages, ids.end - 1);
+        if round == 0 {
+            flow.settlement().unwrap();
+        }
+    }
+    assert!(flow.ask(&AT_ONCE).unwrap().0.readers.is_empty());
+    flow.settled(Settled::default());
+    assert_eq!(flow.ask(&AT_ONCE).unwrap().0.readers.len(), 1);
+}
+
+#[test]
+fn a_lane_that_cannot_be_given_back_in_time_sets_aside_what_waits() {
+    let mut flow = flow(&two_sinks(), &[1]);
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    let messages = [message(1, 1, "slow.x"), message(2, 1, "slow.x"), message(3, 1, "fast")];
+    answer(&mut flow, &asking, &messages, 10);
+    let (slow, fast) = (flow.next_group(0, 1).unwrap(), flow.next_group(1, 1).unwrap());
+    flow.answered(fast, vec![Some(Verdict::Done)]);
+    let now = Instant::now();
+    flow.shared(Shared { surplus: 1, relays: 2, ..Shared::default() }, now);
+    assert_eq!(flow.next_eviction(), Some(now + PATIENCE));
+    assert!(!flow.evict(now) && flow.evict(now + PATIENCE));
+    assert_eq!(flow.aside.iter().map(|set| set.id).collect::<Vec<_>>(), [MessageId(2)]);
+    // What was under way comes back without having been sent.
+    flow.answered(slow, vec![None]);
+    let settlement = flow.settlement().unwrap();
+    let aside: Vec<_> = settlement.aside.iter().map(|set| (set.id.0, &set.aside)).collect();
+    assert_eq!(aside, [(2, &Aside::Behind), (1, &Aside::Behind)]);
+    assert_eq!(settlement.lanes[0].cursor, 10);
+    assert_eq!(flow.leave(), [], "it is not settled yet");
+    flow.settled(Settled::default());
+    assert_eq!(flow.leave(), [LaneLease { lane: Lane(1), fence: Fence(1) }]);
 }

@@ -3,13 +3,15 @@
 //! Messages of a lane may be done in any order; its cursor moves up to the first that is not. A sink that
 //! falls behind gets a cursor of its own in every lane, and the lane goes on without it.
 
+use super::plan::Line;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use tidegate_core::{
     Fence, MessageId,
-    outbox::{Gained, Lag, Lane, LaneLease, Progress, Topics},
+    outbox::{Before, Gained, Lag, Lane, LaneLease, Progress},
 };
+use tokio::time::Instant;
 
-/// One of the ways in which messages are read: the lines of sinks, by their place in the relay's list.
+/// One of the ways in which messages are read, by its place among the lines of the plan.
 pub(super) type LineNumber = usize;
 
 /// A lane that this relay holds.
@@ -18,12 +20,23 @@ pub(super) struct LaneState {
     /// Everything up to here was read, but for lines that lag.
     read: i64,
     lines: Vec<LineState>,
+    /// What was done under other routes.
+    before: Option<Before>,
     /// What the store has.
-    stored: (i64, Vec<Lag>),
+    stored: (i64, Vec<Lag>, Option<Before>),
     /// Set aside before this relay had the lane, beyond a cursor.
     aside: HashSet<MessageId>,
-    /// No more is read from it: it will be given back.
-    pub leaving: bool,
+    pub leaving: Leaving,
+}
+
+/// Whether a lane will be given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    No,
+    /// No more is read from it, since then.
+    Soon(Instant),
+    /// It took too long: what waits is set aside.
+    Now,
 }
 
 #[derive(Default)]
@@ -42,19 +55,42 @@ impl LineState {
 }
 
 impl LaneState {
-    pub fn new(gained: &Gained, lines: usize) -> Self {
+    /// A line that lagged goes on as it was. If one of other routes did, those that are not known begin
+    /// where it was.
+    pub fn new(gained: &Gained, lines: &[Line]) -> Self {
+        let Gained { cursor, lags, before, .. } = gained.clone();
+        let stored = (cursor, lags.clone(), before.clone());
+        let is_known = |lag: &Lag| lines.iter().any(|line| line.topics == lag.topics);
+        let start = lags.iter().filter(|lag| !is_known(lag)).map(|lag| lag.cursor).min();
+        let line = |line: &Line| {
+            let same = lags.iter().find(|lag| lag.topics == line.topics).map(|lag| lag.cursor);
+            LineState { lag_read: same.or(start.map(|it| it.min(cursor))), ..LineState::default() }
+        };
+        let lines = lines.iter().map(line).collect();
+        let before = match start {
+            None => before,
+            Some(_) => Some(Before { cursor, lags, before: before.map(Box::new) }),
+        };
         Self {
             fence: gained.lease.fence,
-            read: gained.cursor,
-            lines: (0..lines).map(|_| LineState::default()).collect(),
-            stored: (gained.cursor, gained.lags.clone()),
+            read: cursor,
+            lines,
+            before,
+            stored,
             aside: gained.aside.iter().copied().collect(),
-            leaving: false,
+            leaving: Leaving::No,
         }
     }
 
-    pub fn grow(&mut self, lines: usize) {
-        self.lines.resize_with(lines, LineState::default);
+    /// The lines that lag.
+    pub fn lags(&self) -> impl Iterator<Item = LineNumber> {
+        let lags = self.lines.iter().enumerate().filter(|(_, line)| line.lag_read.is_some());
+        lags.map(|(line, _)| line)
+    }
+
+    /// Whether a message was done under other routes.
+    pub fn was_done(&self, topic: &str, id: MessageId) -> bool {
+        self.before.as_ref().is_some_and(|before| !before.left(topic, id))
     }
 
     /// Where a line that lags goes on, or the lane as a whole.
@@ -96,9 +132,8 @@ impl LaneState {
     }
 
     /// From now on a line is read apart from the rest.
-    pub fn detach(&mut self, line: LineNumber, from: Option<i64>) {
-        let read = self.read;
-        self.lines[line].lag_read.get_or_insert(from.unwrap_or(read));
+    pub fn detach(&mut self, line: LineNumber) {
+        self.lines[line].lag_read.get_or_insert(self.read);
     }
 
     /// A line that has caught up is read with the rest again.
@@ -112,9 +147,9 @@ impl LaneState {
         self.lines[line].lag_read.is_none_or(|read| read == self.read)
     }
 
-    /// Whether nothing of it is being acted on.
-    pub fn is_at_rest(&self) -> bool {
-        self.lines.iter().all(|line| line.open.is_empty())
+    /// How many of its messages are neither done nor set aside.
+    pub fn open_count(&self) -> usize {
+        self.lines.iter().map(|line| line.open.len()).sum()
     }
 
     fn cursor(&self) -> i64 {
@@ -123,24 +158,29 @@ impl LaneState {
     }
 
     /// How far it is now.
-    pub fn progress(&self, lane: Lane, names: &[(String, Topics)]) -> Progress {
+    pub fn progress(&self, lane: Lane, names: &[Line]) -> Progress {
         let lagging = self.lines.iter().zip(names).filter(|(line, _)| line.lag_read.is_some());
-        let lags = lagging.map(|(line, (sink, topics))| Lag {
-            sink: sink.clone(),
+        let lags = lagging.map(|(line, Line { name, topics })| Lag {
+            sink: name.clone(),
             topics: topics.clone(),
             cursor: line.cursor(self.read),
         });
-        Progress { lane, fence: self.fence, cursor: self.cursor(), lags: lags.collect() }
+        let (cursor, lags) = (self.cursor(), lags.collect::<Vec<_>>());
+        let start = lags.iter().map(|lag| lag.cursor).fold(cursor, i64::min);
+        let before = self.before.as_ref().filter(|before| before.reach() > start).cloned();
+        Progress { lane, fence: self.fence, cursor, lags, before }
     }
 
     /// Whether the store does not know this yet.
     pub fn is_news(&self, progress: &Progress) -> bool {
-        self.stored.0 != progress.cursor || self.stored.1 != progress.lags
+        let Progress { cursor, lags, before, .. } = progress;
+        (&self.stored.0, &self.stored.1, &self.stored.2) != (cursor, lags, before)
     }
 
     /// The store knows this now.
     pub fn stored(&mut self, progress: Progress) {
-        self.stored = (progress.cursor, progress.lags);
+        self.before.clone_from(&progress.before);
+        self.stored = (progress.cursor, progress.lags, progress.before);
     }
 }
 
@@ -155,16 +195,20 @@ pub(super) fn leases(lanes: &Lanes) -> Vec<LaneLease> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_core::outbox::Topics;
+
+    fn lines() -> [Line; 2] {
+        ["a", "b"].map(|name| Line { name: name.to_owned(), topics: Topics::default() })
+    }
 
     fn lane() -> LaneState {
         let lease = LaneLease { lane: Lane(3), fence: Fence(1) };
-        let gained = Gained { lease, cursor: 10, lags: vec![], held: vec![], aside: vec![] };
-        LaneState::new(&gained, 2)
+        let (lags, before, held, aside) = Default::default();
+        LaneState::new(&Gained { lease, cursor: 10, lags, before, held, aside }, &lines())
     }
 
     fn cursors(lane: &LaneState) -> (i64, Vec<i64>) {
-        let names = ["a", "b"].map(|name| (name.to_owned(), Topics::default()));
-        let progress = lane.progress(Lane(3), &names);
+        let progress = lane.progress(Lane(3), &lines());
         (progress.cursor, progress.lags.iter().map(|lag| lag.cursor).collect())
     }
 
@@ -182,7 +226,7 @@ mod tests {
         assert_eq!(cursors(&lane), (14, vec![]));
         lane.close(0, MessageId(15));
         assert_eq!(cursors(&lane), (20, vec![]));
-        assert!(lane.is_at_rest());
+        assert_eq!(lane.open_count(), 0);
     }
 
     #[test]
@@ -191,7 +235,7 @@ mod tests {
         lane.open(0, MessageId(11));
         lane.open(1, MessageId(12));
         lane.read_to(None, 15);
-        lane.detach(1, None);
+        lane.detach(1);
         lane.close(0, MessageId(11));
         assert_eq!(cursors(&lane), (15, vec![11]));
         lane.read_to(None, 30);

@@ -12,6 +12,7 @@ mod flow;
 mod group;
 mod held;
 mod lanes;
+mod leaving;
 mod options;
 mod plan;
 mod queue;
@@ -25,6 +26,12 @@ pub use plan::{Plan, PlannedSink, TopicPolicy};
 pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch, purge};
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod flawed;
+#[cfg(test)]
 mod flow_tests;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

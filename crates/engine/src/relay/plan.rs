@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use tidegate_core::{
     RetryPolicy, Sink,
-    outbox::{OnDead, Pattern, Route, Topics},
+    outbox::{Choice, OnDead, Pattern, Route, Topics},
 };
 use tidegate_pacer as pacer;
 
@@ -27,6 +27,13 @@ pub struct PlannedSink {
     pub sink: Arc<dyn Sink>,
     /// How to pace it.
     pub pacer: pacer::Options,
+}
+
+/// One of the ways in which messages are read. Every topic is in exactly one.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub name: String,
+    pub topics: Topics,
 }
 
 /// What holds for the messages on a topic.
@@ -60,10 +67,15 @@ impl Plan {
         self.sinks.iter().position(|sink| sink.name == name)
     }
 
-    /// The lines by which messages are read: one for each sink.
-    pub(super) fn lines(&self) -> Vec<(String, Topics)> {
-        let line =
-            |sink: &PlannedSink| (sink.name.clone(), Topics::of_sink(&self.routes, &sink.name));
-        self.sinks.iter().map(line).collect()
+    /// The lines by which messages are read: one for each sink, and one for what has no route.
+    pub(super) fn lines(&self) -> Vec<Line> {
+        let line = |sink: &PlannedSink| Line {
+            name: sink.name.clone(),
+            topics: Topics::of_sink(&self.routes, &sink.name),
+        };
+        let unless = self.routes.iter().map(|route| route.topics.clone()).collect();
+        let rest = Choice { takes: Pattern("*".to_owned()), unless };
+        let rest = Line { name: "(no route)".to_owned(), topics: Topics(vec![rest]) };
+        self.sinks.iter().map(line).chain([rest]).collect()
     }
 }

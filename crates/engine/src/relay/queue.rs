@@ -5,7 +5,10 @@ use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
 };
-use tidegate_core::{Fence, Message, MessageId, outbox::KeyHash};
+use tidegate_core::{
+    Fence, Message, MessageId,
+    outbox::{KeyHash, Lane},
+};
 use tokio::time::Instant;
 
 /// A message on its way.
@@ -205,26 +208,29 @@ impl Queue {
         *self = Self { under_way, ..Self::new(self.mixes) };
     }
 
-    /// Keeps only what is wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&Queued) -> bool) {
+    /// Takes out all that waits of a lane, in the order of their ids.
+    pub fn take_lane(&mut self, lane: Lane) -> Vec<Queued> {
+        let mut out: Vec<Queued> = Vec::new();
         for line in self.keys.values_mut() {
-            line.waiting.retain(&wanted);
+            let waiting = std::mem::take(&mut line.waiting);
+            let (gone, stay): (VecDeque<_>, _) =
+                waiting.into_iter().partition(|queued| queued.message.lane == lane);
+            out.extend(gone);
+            line.waiting = stay;
         }
         for ready in self.ready.values_mut() {
-            ready.retain(|ready| match ready {
-                Ready::Message(queued) => wanted(queued),
-                Ready::Key(_) => true,
-            });
+            for next in std::mem::take(ready) {
+                match next {
+                    Ready::Message(queued) if queued.message.lane == lane => out.push(*queued),
+                    next => ready.push_back(next),
+                }
+            }
         }
-        let keyed = self.keys.values().flat_map(|line| &line.waiting);
-        let keyless = self.ready.values().flatten().filter_map(|ready| match ready {
-            Ready::Message(queued) => Some(&**queued),
-            Ready::Key(_) => None,
-        });
-        let (messages, bytes) =
-            keyed.chain(keyless).fold((0, 0), |(n, bytes), it| (n + 1, bytes + it.bytes()));
-        (self.messages, self.bytes) = (messages, bytes);
+        self.messages -= out.len();
+        self.bytes -= out.iter().map(Queued::bytes).sum::<usize>();
         self.drop_empty_keys();
+        out.sort_by_key(Queued::id);
+        out
     }
 
     /// A key that is ready and has nothing left must not stand in the way of others.

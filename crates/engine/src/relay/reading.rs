@@ -2,7 +2,7 @@
 
 use super::{
     flow::Flow,
-    lanes::{LaneState, LineNumber},
+    lanes::{LaneState, Leaving, LineNumber},
 };
 use std::time::Duration;
 use tidegate_core::outbox::{ClaimRequest, Lane, LaneLease, Place, Reader};
@@ -13,82 +13,94 @@ const MAX_QUEUED_BYTES: usize = 32 << 20;
 /// What is read at once.
 const MAX_READ: usize = 4_096;
 const MAX_READ_BYTES: usize = 8 << 20;
-/// Messages of those set aside that may be on their way.
+/// Messages of those set aside that may be on their way to one sink.
 const MAX_UNDER_WAY: usize = 4_096;
+/// Messages that are to be set aside: no more are read until the store has them.
+const MAX_ASIDE: usize = 16_384;
 const MAX_DUE: usize = 1_000;
 /// A sink whose messages wait longer than this goes its own way, so that the others' can be settled.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A request, and for whom each of its readers reads.
-pub(super) struct Asking {
-    pub request: ClaimRequest,
+/// What a request asked for.
+pub(super) struct Asked {
+    /// For whom each of its readers reads: a line, or the lanes as a whole.
     pub lines: Vec<Option<LineNumber>>,
     /// The lanes that are read.
     pub lanes: Vec<LaneLease>,
+    /// Nothing is left out.
+    pub whole: bool,
 }
 
 impl Flow {
     /// What to read next; `waits` tells for each sink how long its oldest message has waited.
-    pub fn ask(&mut self, waits: &[Duration]) -> Option<Asking> {
+    pub fn ask(&mut self, waits: &[Duration]) -> Option<(ClaimRequest, Asked)> {
         let slow: Vec<bool> =
             (0..self.queues.len()).map(|sink| self.is_slow(sink, waits)).collect();
         self.part_ways(&slow);
+        let closed: Vec<bool> = (0..self.queues.len()).map(|sink| self.is_closed(sink)).collect();
         let full: Vec<bool> = (0..self.queues.len()).map(|sink| self.is_full(sink)).collect();
-        let mut readers = Vec::new();
-        let mut lines = Vec::new();
-        let attached = (0..full.len()).filter(|sink| !self.lagging[*sink]);
-        if !attached.into_iter().any(|sink| full[sink]) && !self.lanes.is_empty() {
-            readers.push(self.reader(None));
-            lines.push(None);
-        }
-        for line in (0..self.lines.len()).filter(|line| self.lagging[*line]) {
-            // What lagged under another plan may go anywhere.
-            let stuck = full.get(line).copied().unwrap_or_else(|| full.contains(&true));
-            if !stuck {
-                readers.push(self.reader(Some(line)));
-                lines.push(Some(line));
-            }
-        }
-        let most_due = MAX_UNDER_WAY.saturating_sub(self.under_way.len()).min(MAX_DUE);
-        if readers.is_empty() && most_due == 0 || self.lanes.is_empty() {
+        let lines = match self.is_behind_with_settling() {
+            true => Vec::new(),
+            false => self.lines_to_read(&full),
+        };
+        if lines.is_empty() && !closed.contains(&false) || self.lanes.is_empty() {
             return None;
         }
-        let staying = self.lanes.iter().filter(|(_, state)| !state.leaving);
+        let staying = self.lanes.iter().filter(|(_, state)| state.leaving == Leaving::No);
         let lease =
             |(lane, state): (&Lane, &LaneState)| LaneLease { lane: *lane, fence: state.fence };
         let lanes: Vec<LaneLease> = staying.map(lease).collect();
+        let lagging = self.lagging.iter().filter(|lagging| **lagging).count();
+        let whole = lines.len() == lagging + 1
+            && !closed.contains(&true)
+            && lanes.len() == self.lanes.len();
+        let names = self.lines.iter().zip(closed).filter(|(_, closed)| *closed);
         let request = ClaimRequest {
-            readers,
+            readers: lines.iter().map(|line| self.reader(*line)).collect(),
             lanes: lanes.iter().map(|lease| lease.lane).collect(),
             under_way: self.under_way.keys().copied().collect(),
-            closed: (0..full.len())
-                .filter(|it| full[*it])
-                .map(|it| self.lines[it].0.clone())
-                .collect(),
-            most_due,
+            closed: names.map(|(line, _)| line.name.clone()).collect(),
+            most_due: MAX_DUE,
             most_bytes: MAX_READ_BYTES,
         };
-        Some(Asking { request, lines, lanes })
+        Some((request, Asked { lines, lanes, whole }))
+    }
+
+    /// The lanes as a whole, unless a sink that is read with them takes no more; and the lines that lag,
+    /// unless their sinks do not.
+    fn lines_to_read(&self, full: &[bool]) -> Vec<Option<LineNumber>> {
+        let is_full = |line: LineNumber| full.get(line).copied().unwrap_or(false);
+        let (lagging, attached): (Vec<LineNumber>, Vec<LineNumber>) =
+            (0..self.lines.len()).partition(|line| self.lagging[*line]);
+        let whole = (!attached.into_iter().any(is_full)).then_some(None);
+        whole.into_iter().chain(lagging.into_iter().filter(|it| !is_full(*it)).map(Some)).collect()
     }
 
     fn reader(&self, line: Option<LineNumber>) -> Reader {
-        let lags = |line: &LineNumber| self.lagging[*line];
-        let topics = |line: LineNumber| self.lines[line].1.clone();
-        // Of two that lag and want the same, the one that is left over from another plan reads it.
-        let later: Vec<LineNumber> = match line {
-            None => (0..self.lines.len()).filter(lags).collect(),
-            Some(line) => (line + 1..self.lines.len()).filter(lags).collect(),
-        };
+        let topics = |line: LineNumber| self.lines[line].topics.clone();
+        let apart = (0..self.lines.len()).filter(|it| line.is_none() && self.lagging[*it]);
         let place =
             |(lane, state): (&_, &LaneState)| Place { lane: *lane, after: state.read_from(line) };
-        let staying = self.lanes.iter().filter(|(_, state)| !state.leaving);
+        let staying = self.lanes.iter().filter(|(_, state)| state.leaving == Leaving::No);
         Reader {
-            name: line.map(|line| self.lines[line].0.clone()).unwrap_or_default(),
+            name: line.map(|line| self.lines[line].name.clone()).unwrap_or_default(),
             takes: line.map(topics),
-            leaves: later.into_iter().map(topics).collect(),
+            leaves: apart.map(topics).collect(),
             places: staying.map(place).collect(),
             most: MAX_READ,
         }
+    }
+
+    /// Whether the store does not keep up with what is set aside.
+    fn is_behind_with_settling(&self) -> bool {
+        let settling = self.settling.as_ref().map_or(0, |settling| settling.aside.len());
+        self.aside.len() + settling >= MAX_ASIDE
+    }
+
+    /// Whether a sink takes nothing of what was set aside.
+    fn is_closed(&self, sink: usize) -> bool {
+        let under_way = self.under_way.values().filter(|it| it.sink == Some(sink)).count();
+        self.is_full(sink) || under_way >= MAX_UNDER_WAY
     }
 
     fn is_full(&self, sink: usize) -> bool {
@@ -106,7 +118,7 @@ impl Flow {
         let somebody_waits = (0..slow.len()).any(|sink| attached(self, sink) && !slow[sink]);
         for (sink, slow) in slow.iter().enumerate() {
             if *slow && somebody_waits && attached(self, sink) {
-                tracing::info!("{} is slow: its messages are read apart", self.lines[sink].0);
+                tracing::info!("{} is slow: its messages are read apart", self.lines[sink].name);
                 self.detach(sink);
             }
         }
@@ -114,15 +126,8 @@ impl Flow {
             !slow.get(line).copied().unwrap_or(false)
                 && flow.lanes.values().all(|lane| lane.has_caught_up(line))
         };
-        let lagging: Vec<LineNumber> =
-            (0..self.lines.len()).filter(|line| self.lagging[*line]).collect();
-        let left_over = lagging.iter().any(|line| *line >= slow.len());
-        let back: Vec<LineNumber> =
-            lagging.iter().copied().filter(|line| caught_up(self, *line)).collect();
-        // What overlaps comes back together, or it would be read twice.
-        if left_over && back.len() < lagging.len() {
-            return;
-        }
+        let lagging = (0..self.lines.len()).filter(|line| self.lagging[*line]);
+        let back: Vec<LineNumber> = lagging.filter(|line| caught_up(self, *line)).collect();
         for line in back {
             self.lagging[line] = false;
             self.lanes.values_mut().for_each(|lane| lane.attach(line));

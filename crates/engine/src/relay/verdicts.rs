@@ -3,6 +3,7 @@
 use super::{
     flow::{Flow, set},
     group::Group,
+    lanes::Leaving,
     queue::Queued,
 };
 use crate::backoff::mix;
@@ -20,7 +21,7 @@ use tidegate_core::{
 const BUSY: Duration = Duration::from_secs(1);
 
 impl Flow {
-    /// A group came back. Those without a verdict were not sent, and will be read again.
+    /// A group came back. Those without a verdict were not sent.
     pub fn answered(&mut self, group: Group, verdicts: Vec<Option<Verdict>>) {
         let (sink, messages) = (group.sink, group.len());
         let keys: HashSet<KeyHash> =
@@ -33,13 +34,16 @@ impl Flow {
                 continue;
             }
             match verdict {
-                None => {}
                 // Those that it stood for must go first, each by itself.
-                Some(_) if undone.contains(&at) => keep(&mut again, queued),
+                Some(_) if undone.contains(&at) => keep(&mut again, alone(queued)),
                 Some(Verdict::Done) => self.deliver(queued),
+                None | Some(Verdict::Behind) if self.must_go(&queued) => self.wait_behind(queued),
                 // Its key means no order here: it was held back for others.
-                Some(Verdict::Behind) if queued.key.is_none() => self.queues[sink].push(queued),
-                Some(Verdict::Behind) => keep(&mut again, queued),
+                None | Some(Verdict::Behind) if queued.key.is_none() => {
+                    self.queues[sink].push(queued);
+                }
+                None => keep(&mut again, queued),
+                Some(Verdict::Behind) => keep(&mut again, alone(queued)),
                 Some(verdict) => {
                     let key = queued.key;
                     if self.fail(queued, verdict) {
@@ -55,6 +59,10 @@ impl Flow {
         }
         for (key, mut queued) in again {
             queued.sort_by_key(Queued::id);
+            if queued.iter().any(|queued| self.must_go(queued)) {
+                queued.into_iter().for_each(|queued| self.wait_behind(queued));
+                continue;
+            }
             self.queues[sink].put_back(key, queued.into_iter());
         }
         self.queues[sink].finished(messages, keys);
@@ -72,14 +80,14 @@ impl Flow {
         for (queued, place) in covered {
             match verdicts.get(place).and_then(Option::as_ref) {
                 _ if !self.is_held(&queued) => {}
-                None => {}
                 Some(Verdict::Done) => {
                     self.counts.coalesced += 1;
                     self.close(queued);
                 }
+                None => keep(again, queued),
                 Some(_) => {
                     undone.insert(place);
-                    keep(again, queued);
+                    keep(again, alone(queued));
                 }
             }
         }
@@ -89,6 +97,12 @@ impl Flow {
     /// Whether the lane that a message was read from is still this relay's.
     fn is_held(&self, queued: &Queued) -> bool {
         self.lanes.get(&queued.message.lane).is_some_and(|lane| lane.fence == queued.fence)
+    }
+
+    /// Whether it must not wait here: its lane should be gone.
+    fn must_go(&self, queued: &Queued) -> bool {
+        let lane = self.lanes.get(&queued.message.lane);
+        lane.is_some_and(|lane| lane.leaving == Leaving::Now)
     }
 
     fn deliver(&mut self, queued: Queued) {
@@ -146,7 +160,7 @@ impl Flow {
     }
 
     /// A message waits for what was set aside of its key. One that was set aside before does so already.
-    fn wait_behind(&mut self, queued: Queued) {
+    pub fn wait_behind(&mut self, queued: Queued) {
         if !self.is_held(&queued) {
             return;
         }
@@ -174,9 +188,14 @@ impl Flow {
     }
 }
 
+/// Is sent whatever follows.
+fn alone(queued: Queued) -> Queued {
+    Queued { single: true, ..queued }
+}
+
 /// Goes back to the front of its key. Without a key there is nothing that it could be behind.
 fn keep(again: &mut BTreeMap<KeyHash, Vec<Queued>>, queued: Queued) {
     if let Some(key) = queued.key {
-        again.entry(key).or_default().push(Queued { single: true, ..queued });
+        again.entry(key).or_default().push(queued);
     }
 }

@@ -47,9 +47,9 @@ impl Adopted {
         let readers = &request.readers;
         let numbers: Vec<i32> = (0..readers.len() as i32).collect();
         let takes: Vec<Option<String>> =
-            readers.iter().map(|it| it.takes.as_ref().and_then(|it| Topics::regex([it]))).collect();
+            readers.iter().map(|it| it.takes.as_ref().map(Topics::regex)).collect();
         let leaves: Vec<Option<String>> =
-            readers.iter().map(|reader| Topics::regex(&reader.leaves)).collect();
+            readers.iter().map(|reader| Topics::regex_of_any(&reader.leaves)).collect();
         let most: Vec<i64> = readers.iter().map(|reader| reader.most as i64).collect();
         self.pool
             .query(
@@ -162,7 +162,9 @@ fn take_due(rows: &mut Rows, due: Vec<Due>) -> (Vec<Message>, bool) {
                 rows.add_poison(id, Poison { row_key, topic, key, sink, attempts, reason });
             }
             Some(found) => {
-                messages.push(found.message(id, Origin::Aside { attempts, sink }));
+                // A row that was set aside holds its key, or has none.
+                let origin = Origin::Aside { attempts, sink, delayed: false };
+                messages.push(found.message(id, origin));
                 continue;
             }
         }

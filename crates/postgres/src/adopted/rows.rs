@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn progress(cursor: i64, lags: Vec<Lag>) -> Progress {
-        Progress { lane: Lane(0), fence: Fence(1), cursor, lags }
+        Progress { lane: Lane(0), fence: Fence(1), cursor, lags, before: None }
     }
 
     #[test]

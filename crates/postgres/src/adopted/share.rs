@@ -4,10 +4,7 @@ use super::{Adopted, rows::lane};
 use crate::decode::{get, millis};
 use tidegate_core::{
     Fence, MessageId, StoreError,
-    outbox::{
-        Choice, Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared,
-        Topics,
-    },
+    outbox::{Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -52,7 +49,7 @@ impl Adopted {
 
     /// Brings what was set aside in order, and begins to read anew.
     async fn take_over(&self, request: &Share, lease: &Lease) -> Result<Vec<Gained>, StoreError> {
-        let regexes: Vec<Option<String>> = request.routes.iter().map(regex).collect();
+        let regexes: Vec<String> = request.routes.iter().map(Route::regex).collect();
         let sinks: Vec<&str> = request.routes.iter().map(|route| route.sink.as_str()).collect();
         let adopted = &self.plan.table.adopted;
         let params = [
@@ -75,6 +72,7 @@ impl Adopted {
             lease: LaneLease { lane, fence: lease.fence },
             cursor,
             lags: Vec::new(),
+            before: None,
             held: held.iter().filter(|key| key.lane == lane).cloned().collect(),
             // What was set aside is not read as pending.
             aside: Vec::new(),
@@ -85,7 +83,7 @@ impl Adopted {
     /// Of every key that waits, the first becomes due unless something holds it.
     async fn tend(&self) -> Result<(), StoreError> {
         let params = [(&self.plan.table.adopted as _, Type::TEXT)];
-        self.pool.query(OPERATION, include_str!("../sql/adopted/tend.sql"), &params).await?;
+        self.pool.query(OPERATION, "select tidegate.tend_adopted($1)", &params).await?;
         Ok(())
     }
 
@@ -104,11 +102,6 @@ struct Lease {
     fence: Fence,
     last_id: i64,
     disturbed: bool,
-}
-
-fn regex(route: &Route) -> Option<String> {
-    let choice = Choice { takes: route.topics.clone(), unless: Vec::new() };
-    Topics::regex([&Topics(vec![choice])])
 }
 
 fn held_key(row: &Row) -> Result<HeldKey, StoreError> {

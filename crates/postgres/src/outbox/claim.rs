@@ -95,9 +95,9 @@ impl Postgres {
         let readers = &request.readers;
         let numbers: Vec<i32> = (0..readers.len() as i32).collect();
         let takes: Vec<Option<String>> =
-            readers.iter().map(|it| it.takes.as_ref().and_then(|it| Topics::regex([it]))).collect();
+            readers.iter().map(|it| it.takes.as_ref().map(Topics::regex)).collect();
         let leaves: Vec<Option<String>> =
-            readers.iter().map(|reader| Topics::regex(&reader.leaves)).collect();
+            readers.iter().map(|reader| Topics::regex_of_any(&reader.leaves)).collect();
         let places = || {
             readers.iter().zip(&numbers).flat_map(|(it, n)| it.places.iter().map(move |p| (n, p)))
         };
@@ -202,7 +202,9 @@ impl Answer {
             _ => {
                 let attempts: i32 = get(OPERATION, row, "attempts")?;
                 let sink = get(OPERATION, row, "sink")?;
-                let origin = Origin::Aside { attempts: attempts.unsigned_abs(), sink };
+                let (attempts, delayed) =
+                    (attempts.unsigned_abs(), get(OPERATION, row, "delayed")?);
+                let origin = Origin::Aside { attempts, sink, delayed };
                 self.claim.due.push(message(name, row, origin)?);
             }
         }

@@ -5,19 +5,18 @@ use crate::{
     error::corrupt,
     pool::Pool,
 };
+use serde::Serialize;
 use std::time::Duration;
 use tidegate_core::{
     StoreError,
-    outbox::{
-        Aside, HeldKey, KeyHash, Lane, OnDead, SetAside, Settled, Settlement, StuckState, Topics,
-    },
+    outbox::{Aside, HeldKey, KeyHash, Lane, OnDead, SetAside, Settled, Settlement, StuckState},
 };
 use tokio_postgres::{Row, types::Type};
 
 const OPERATION: &str = "settle messages";
 
 pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
-    let lanes = Lanes::of(settlement);
+    let lanes = Lanes::of(settlement)?;
     let lags = Lags::of(settlement)?;
     let aside = AsideColumns::of(&settlement.aside);
     let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
@@ -31,6 +30,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),
+                (&lanes.before, Type::TEXT_ARRAY),
                 (&lags.lane, Type::INT2_ARRAY),
                 (&lags.sink, Type::TEXT_ARRAY),
                 (&lags.topics, Type::TEXT_ARRAY),
@@ -77,18 +77,25 @@ struct Lanes {
     lane: Vec<i16>,
     fence: Vec<i64>,
     cursor: Vec<i64>,
+    before: Vec<Option<String>>,
 }
 
 impl Lanes {
-    fn of(settlement: &Settlement) -> Self {
+    fn of(settlement: &Settlement) -> Result<Self, StoreError> {
         let mut columns = Self::default();
         for progress in &settlement.lanes {
             columns.lane.push(progress.lane.0 as i16);
             columns.fence.push(progress.fence.0);
             columns.cursor.push(progress.cursor);
+            columns.before.push(progress.before.as_ref().map(json).transpose()?);
         }
-        columns
+        Ok(columns)
     }
+}
+
+fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    let unwritable = |error| corrupt(OPERATION, format!("progress cannot be written: {error}"));
+    serde_json::to_string(value).map_err(unwritable)
 }
 
 #[derive(Default)]
@@ -106,13 +113,10 @@ impl<'a> Lags<'a> {
         for (progress, lag) in
             settlement.lanes.iter().flat_map(|it| it.lags.iter().map(move |lag| (it, lag)))
         {
-            let topics = serde_json::to_string(&lag.topics).map_err(|error| {
-                corrupt(OPERATION, format!("topics cannot be written: {error}"))
-            })?;
             columns.lane.push(progress.lane.0 as i16);
             columns.sink.push(&lag.sink);
-            columns.topics.push(topics);
-            columns.regex.push(Topics::regex([&lag.topics]).unwrap_or_else(|| "^$".to_owned()));
+            columns.topics.push(json(&lag.topics)?);
+            columns.regex.push(lag.topics.regex());
             columns.cursor.push(lag.cursor);
         }
         Ok(columns)

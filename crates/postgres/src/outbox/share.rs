@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{
     Fence, StoreError,
     outbox::{
-        Choice, Gained, GiveBack, HeldKey, KeyHash, Lag, Lane, LaneLease, MessageId, Share, Shared,
-        Topics,
+        Gained, GiveBack, HeldKey, KeyHash, Lag, Lane, LaneLease, MessageId, Route, Share, Shared,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -55,10 +54,13 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
 }
 
 fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
+    let before: Option<&str> = get(OPERATION, row, "before")?;
+    let damaged = |_| corrupt(OPERATION, format!("the progress of lane {} is damaged", lane.0));
     Ok(Gained {
         lease: LaneLease { lane, fence: Fence(get(OPERATION, row, "fence")?) },
         cursor: get(OPERATION, row, "cursor")?,
         lags: Vec::new(),
+        before: before.map(serde_json::from_str).transpose().map_err(damaged)?,
         held: Vec::new(),
         aside: Vec::new(),
     })
@@ -72,11 +74,7 @@ async fn take_over(
 ) -> Result<(), StoreError> {
     let lanes: Vec<i16> = gained.keys().map(|lane| lane.0 as i16).collect();
     let routes = &request.routes;
-    let regex = |route: &tidegate_core::outbox::Route| {
-        let choice = Choice { takes: route.topics.clone(), unless: Vec::new() };
-        Topics::regex([&Topics(vec![choice])])
-    };
-    let regexes: Vec<Option<String>> = routes.iter().map(regex).collect();
+    let regexes: Vec<String> = routes.iter().map(Route::regex).collect();
     let sinks: Vec<&str> = routes.iter().map(|route| route.sink.as_str()).collect();
     let params = [
         (&lanes as _, Type::INT2_ARRAY),
@@ -94,7 +92,7 @@ async fn take_over(
 async fn tend(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
     let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
     let params = [(&lanes as _, Type::INT2_ARRAY)];
-    pool.query(OPERATION, include_str!("../sql/outbox/tend.sql"), &params).await?;
+    pool.query(OPERATION, "select tidegate.tend($1)", &params).await?;
     Ok(())
 }
 

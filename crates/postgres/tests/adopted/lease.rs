@@ -40,6 +40,7 @@ fn settlement(gained: &[Gained], cursor: i64) -> Settlement {
         fence: gained.lease.fence,
         cursor,
         lags: Vec::new(),
+        before: None,
     };
     let lanes = gained.iter().map(progress).collect();
     Settlement { lanes, lease: LEASE, ..Settlement::default() }

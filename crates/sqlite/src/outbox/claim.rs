@@ -105,7 +105,8 @@ impl Looking<'_> {
                 return Ok(ControlFlow::Break(()));
             }
             ids.push(id);
-            let origin = Origin::Aside { attempts: row.get("attempts")?, sink: row.get("sink")? };
+            let (attempts, sink) = (row.get("attempts")?, row.get("sink")?);
+            let origin = Origin::Aside { attempts, sink, delayed: row.get("delayed")? };
             origins.insert(MessageId(id), origin);
             Ok(ControlFlow::Continue(()))
         })?;

@@ -20,6 +20,7 @@ pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Fail
     let asked = settlement.lanes.iter().map(|progress| progress.lane);
     let late = asked.filter(|lane| !held.contains(lane)).collect();
     write_lags(sql, settlement, &held)?;
+    write_before(sql, settlement, &held)?;
     let touched = write_aside(sql, settlement, &held, now)?;
     Ok(Settled { late, freed: tend(sql, touched, now)? })
 }
@@ -44,9 +45,21 @@ fn write_lags(sql: &Sql, settlement: &Settlement, held: &BTreeSet<Lane>) -> Resu
     Ok(())
 }
 
+fn write_before(sql: &Sql, settlement: &Settlement, held: &BTreeSet<Lane>) -> Result<(), Failure> {
+    sql.execute(include_str!("../sql/outbox/settle_forget_before.sql"), [numbers(held)])?;
+    let lanes = settlement.lanes.iter().filter(|progress| held.contains(&progress.lane));
+    let before =
+        lanes.filter_map(|it| Some(json!([it.lane.0, json!(it.before.as_ref()?).to_string()])));
+    let before: Vec<Value> = before.collect();
+    if !before.is_empty() {
+        sql.execute(include_str!("../sql/outbox/settle_before.sql"), [rows(before)])?;
+    }
+    Ok(())
+}
+
 fn lag_row(lane: Lane, lag: &Lag) -> Value {
-    let text = |topics| serde_json::to_string(topics).expect("topics are lists of text");
-    json!([lane.0, lag.sink, text(&lag.topics), text(&globs(&lag.topics)), lag.cursor])
+    let [topics, globs] = [&lag.topics, &globs(&lag.topics)].map(|it| json!(it).to_string());
+    json!([lane.0, lag.sink, topics, globs, lag.cursor])
 }
 
 /// Topics with patterns as GLOB takes them: there `?` and `[` mean more than themselves.

@@ -59,6 +59,7 @@ fn take(
             lease: LaneLease { lane, fence: Fence(row.get("fence")?) },
             cursor: row.get("cursor")?,
             lags: Vec::new(),
+            before: None,
             held: Vec::new(),
             aside: Vec::new(),
         };
@@ -68,14 +69,15 @@ fn take(
     Ok(taken.into_iter().collect())
 }
 
-/// What had no route and has one now waits in its key's line.
+/// What goes to another sink now waits there in its key's line.
 fn reroute(sql: &Sql, lanes: &[Lane], routes: &[Route], now: Millis) -> Result<(), Failure> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let text = include_str!("../sql/outbox/share_unrouted.sql");
-    let unrouted: Vec<(i64, String)> = sql.rows(text, [numbers(lanes)], read)?;
-    let found = unrouted
-        .iter()
-        .filter_map(|(id, topic)| Route::find(routes, topic).map(|route| json!([id, route.sink])));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let text = include_str!("../sql/outbox/share_routed.sql");
+    let routed: Vec<(i64, String, String)> = sql.rows(text, [numbers(lanes)], read)?;
+    let found = routed.iter().filter_map(|(id, topic, sink)| {
+        let now = Route::find(routes, topic).map_or("", |route| &route.sink);
+        (now != sink).then(|| json!([id, now]))
+    });
     let found: Vec<_> = found.collect();
     if !found.is_empty() {
         let params = params![rows(found), now.0];
@@ -93,6 +95,15 @@ fn learn(sql: &Sql, lanes: &[Lane], gained: &mut BTreeMap<Lane, Gained>) -> Resu
     };
     for (lane, lag) in sql.rows(include_str!("../sql/outbox/share_lags.sql"), [&these], read)? {
         gained.entry(lane).and_modify(|gained| gained.lags.push(lag));
+    }
+    let read = |row: &Row<'_>| {
+        let before = parsed(row, "what", |text: String| serde_json::from_str(&text).ok())?;
+        Ok((row::lane(row)?, before))
+    };
+    for (lane, before) in
+        sql.rows(include_str!("../sql/outbox/share_before.sql"), [&these], read)?
+    {
+        gained.entry(lane).and_modify(|gained| gained.before = Some(before));
     }
     let held = sql.rows(include_str!("../sql/outbox/share_held.sql"), [&these], row::held_key)?;
     for key in held {

@@ -81,6 +81,7 @@ impl Relay {
             fence: gained.lease.fence,
             cursor,
             lags: Vec::new(),
+            before: None,
         };
         let lanes = self.lanes.iter().map(progress).collect();
         let settlement = Settlement { lanes, lease: HOUR, ..settlement };

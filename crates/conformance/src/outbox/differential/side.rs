@@ -42,8 +42,8 @@ pub(super) struct Seen {
     pub(super) message: usize,
     pub(super) topic: String,
     pub(super) key: Option<String>,
-    /// Attempts and sink, if it was set aside.
-    pub(super) aside: Option<(u32, String)>,
+    /// Attempts, sink and whether it was delayed, if it was set aside.
+    pub(super) aside: Option<(u32, String, bool)>,
     is_due: bool,
 }
 
@@ -136,7 +136,9 @@ impl Side {
     fn seen(&mut self, message: Message) -> Seen {
         let name = self.name(message.id);
         let (aside, is_due) = match &message.origin {
-            Origin::Aside { attempts, sink } => (Some((*attempts, sink.clone())), true),
+            Origin::Aside { attempts, sink, delayed } => {
+                (Some((*attempts, sink.clone(), *delayed)), true)
+            }
             Origin::Lane { due_in } => (None, due_in.is_none()),
         };
         let (topic, key) = (message.topic.clone(), message.key.clone());
@@ -272,6 +274,7 @@ impl Side {
             fence: *fence,
             cursor,
             lags: lags.clone(),
+            before: None,
         };
         let settlement = Settlement {
             lanes: self.gained[settling.lease].iter().map(progress).collect(),

@@ -205,7 +205,7 @@ fn meet(messages: &[Seen], fates: &[Fate]) -> (Vec<(usize, String, Aside)>, Vec<
     let (mut aside, mut done) = (Vec::new(), Vec::new());
     for (seen, fate) in messages.iter().zip(fates.iter().cycle()) {
         let (attempts, sink) = match &seen.aside {
-            Some((attempts, sink)) => (attempts + 1, sink.clone()),
+            Some((attempts, sink, _)) => (attempts + 1, sink.clone()),
             None => (1, SINKS[usize::from(seen.topic == TOPICS[1])].to_owned()),
         };
         let retry = |delay| Aside::Retry { attempts, reason: "no luck".to_owned(), delay };

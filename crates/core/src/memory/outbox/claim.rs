@@ -72,15 +72,19 @@ impl OutboxContent {
         let mut ids: BTreeSet<MessageId> = heads.iter().map(|(id, _)| **id).collect();
         for (head, row) in heads.iter().filter(|(_, row)| row.state == StuckState::Retry) {
             let Some(key) = row.held_key() else { continue };
-            let behind = self.aside.range(MessageId(head.0 + 1)..).filter(|(id, it)| {
-                it.state == StuckState::Behind && it.held_key().as_ref() == Some(&key) && free(id)
-            });
-            ids.extend(behind.take(MAX_BEHIND).map(|(id, _)| *id));
+            let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(&key);
+            let mut line = self.aside.iter().filter(|(_, row)| of_key(row));
+            if line.next().is_none_or(|(first, _)| first != *head) {
+                continue;
+            }
+            let behind = line.take(MAX_BEHIND).take_while(|(_, it)| it.state == StuckState::Behind);
+            ids.extend(behind.map(|(id, _)| *id).filter(free));
         }
         let (mut bytes, mut first) = (0, true);
         let messages = ids.into_iter().filter_map(|id| {
             let row = self.aside.get(&id)?;
-            let origin = Origin::Aside { attempts: row.attempts, sink: row.sink.clone() };
+            let delayed = row.state == StuckState::Later;
+            let origin = Origin::Aside { attempts: row.attempts, sink: row.sink.clone(), delayed };
             self.message(id, origin)
         });
         let fits = |message: &Message| {

@@ -11,8 +11,9 @@ use super::{Content, Memory};
 use crate::{
     Fence, Headers, MessageId, StoreError, WorkerId,
     outbox::{
-        Aside, AuditLine, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag, Lane,
-        Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
+        Aside, AuditLine, Before, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag,
+        Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
+        is_left,
     },
 };
 use async_trait::async_trait;
@@ -43,6 +44,7 @@ struct Stored {
 struct LaneRow {
     cursor: i64,
     lags: Vec<Lag>,
+    before: Option<Before>,
     fence: Fence,
     relay: String,
     expires: Duration,
@@ -65,6 +67,7 @@ impl Default for OutboxContent {
         let lane = |_| LaneRow {
             cursor: 0,
             lags: Vec::new(),
+            before: None,
             fence: Fence::NOBODY,
             relay: String::new(),
             expires: Duration::ZERO,
@@ -158,8 +161,8 @@ impl OutboxContent {
     fn is_unread(&self, id: MessageId) -> bool {
         let Some(message) = self.messages.get(&id) else { return false };
         let row = self.lane(message.lane);
-        let lag = row.lags.iter().find(|lag| lag.topics.contains(&message.topic));
-        id.0 > lag.map_or(row.cursor, |lag| lag.cursor) && !self.aside.contains_key(&id)
+        is_left(row.cursor, &row.lags, row.before.as_ref(), &message.topic, id)
+            && !self.aside.contains_key(&id)
     }
 }
 

@@ -16,7 +16,7 @@ impl OutboxContent {
             }
             held.insert(progress.lane);
             row.cursor = row.cursor.max(progress.cursor);
-            row.lags = progress.lags;
+            (row.lags, row.before) = (progress.lags, progress.before);
             row.expires = now + settlement.lease;
         }
         let mut touched: BTreeSet<HeldKey> = BTreeSet::new();

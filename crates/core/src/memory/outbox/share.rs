@@ -1,6 +1,6 @@
 //! Lanes for relays, evenly.
 
-use super::{OutboxContent, name};
+use super::{AsideRow, OutboxContent, name};
 use crate::{
     Fence,
     outbox::{
@@ -61,21 +61,34 @@ impl OutboxContent {
             lease: LaneLease { lane, fence: row.fence },
             cursor: row.cursor,
             lags: row.lags.clone(),
+            before: row.before.clone(),
             aside: behind.filter(|(_, it)| it.lane == lane).map(|(id, _)| *id).collect(),
             held,
         }
     }
 
-    /// What had no route and has one now waits in its key's line.
+    /// What goes to another sink now waits there in its key's line. What nobody takes any more has no
+    /// route.
     fn reroute(&mut self, lane: Lane, routes: &[Route], now: Duration) {
-        let unrouted =
-            |row: &&mut super::AsideRow| row.lane == lane && row.state == StuckState::Unrouted;
-        for row in self.aside.values_mut().filter(unrouted) {
-            let Some(route) = Route::find(routes, &row.topic) else { continue };
-            row.sink.clone_from(&route.sink);
-            row.become_due(now);
-            if row.key.is_some() {
-                row.state = StuckState::Behind;
+        let is_alive = |row: &&mut AsideRow| {
+            row.lane == lane && (row.holds() || row.state != StuckState::Dead)
+        };
+        for row in self.aside.values_mut().filter(is_alive) {
+            let sink = Route::find(routes, &row.topic).map_or("", |route| &route.sink);
+            if row.sink == sink {
+                continue;
+            }
+            sink.clone_into(&mut row.sink);
+            match row.state {
+                StuckState::Dead => {}
+                _ if sink.is_empty() => row.state = StuckState::Unrouted,
+                StuckState::Later => {}
+                _ => {
+                    row.become_due(now);
+                    if row.key.is_some() {
+                        row.state = StuckState::Behind;
+                    }
+                }
             }
         }
     }

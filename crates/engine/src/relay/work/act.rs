@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use tidegate_core::sink::{Item, Verdict};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 impl Work<'_> {
     pub(super) fn send(&mut self) {
@@ -23,7 +23,12 @@ impl Work<'_> {
                 let Some(group) = self.flow.next_group(sink, most) else { break };
                 self.sending[sink].push(group.since);
                 let (channel, stop) = (channel.clone(), self.stop.clone());
-                let scene = Sending { stop, in_flight: self.in_flight.clone() };
+                let scene = Sending {
+                    stop,
+                    recalled: self.lanes.recalled.subscribe(),
+                    until: self.lanes.until.subscribe(),
+                    in_flight: self.in_flight.clone(),
+                };
                 self.in_flight.fetch_add(1, Relaxed);
                 self.events.spawn(deliver(channel, scene, group));
             }
@@ -43,12 +48,25 @@ impl Work<'_> {
 /// What else is known while a group is sent.
 pub(super) struct Sending {
     stop: Stop,
+    recalled: watch::Receiver<u64>,
+    /// The lease of the lanes.
+    until: watch::Receiver<Instant>,
     in_flight: Arc<AtomicUsize>,
 }
 
 impl Scene for Sending {
     fn closed(&self) -> impl Future<Output = ()> + Send {
-        self.stop.stopped()
+        let mut recalled = self.recalled.clone();
+        async move {
+            tokio::select! {
+                () = self.stop.stopped() => {}
+                _ = recalled.changed() => {}
+            }
+        }
+    }
+
+    fn may_send(&self) -> bool {
+        Instant::now() <= *self.until.borrow()
     }
 
     fn is_alone(&self) -> bool {

@@ -1,12 +1,9 @@
 //! Looking for messages: at once while there are some, seldom while there are none.
 
 use super::{Event, FLUSH, IDLE_FLUSH, RelayError, SHORTEST_POLL, Work};
-use crate::relay::{lanes::LineNumber, reading::Asking};
+use crate::relay::reading::Asked;
 use std::time::Duration;
-use tidegate_core::{
-    StoreError,
-    outbox::{Claim, LaneLease},
-};
+use tidegate_core::{StoreError, outbox::Claim};
 use tokio::time::Instant;
 
 /// A message that was published a moment ago is decided a moment later.
@@ -23,16 +20,15 @@ impl Work<'_> {
         }
         let waits: Vec<Duration> =
             (0..self.sending.len()).map(|sink| self.wait(sink, now)).collect();
-        let Some(Asking { request, lines, lanes }) = self.flow.ask(&waits) else {
+        let Some((request, asked)) = self.flow.ask(&waits) else {
             // There is no room: what comes back makes some.
             self.look.next = now + SHORTEST_POLL;
             return;
         };
         (self.look.looking, self.look.missed) = (true, false);
         let store = self.relay.store.clone();
-        self.events.spawn(async move {
-            Event::Claimed(store.claim_messages(request).await, lines, lanes)
-        });
+        self.events
+            .spawn(async move { Event::Claimed(store.claim_messages(request).await, asked) });
     }
 
     /// How long the oldest message for a sink has waited.
@@ -44,8 +40,7 @@ impl Work<'_> {
     pub(super) fn claimed(
         &mut self,
         answer: Result<Claim, StoreError>,
-        lines: &[Option<LineNumber>],
-        lanes: &[LaneLease],
+        asked: &Asked,
         now: Instant,
     ) -> Result<(), RelayError> {
         self.look.looking = false;
@@ -62,7 +57,7 @@ impl Work<'_> {
         self.look.backoff.reset();
         let found = !claim.due.is_empty()
             || claim.readings.iter().any(|it| it.more || !it.messages.is_empty());
-        let nothing = !found && !claim.held_back && claim.next_due.is_none();
+        let nothing = asked.whole && !found && !claim.held_back && claim.next_due.is_none();
         self.look.nothing_left = nothing && !self.look.missed;
         self.look.pause = match found {
             true => SHORTEST_POLL,
@@ -70,15 +65,21 @@ impl Work<'_> {
         };
         let pause = match (found, claim.held_back) {
             (true, _) => Duration::ZERO,
-            (false, true) => HELD_BACK,
+            (false, true) => self.held_back(now),
             (false, false) => self.look.pause,
         };
         self.look.next = now + claim.next_due.map_or(pause, |due| due.min(pause));
         self.name_holder(claim.held_back && !found, now);
-        self.flow.claimed(claim, lines, lanes);
+        self.flow.claimed(claim, asked);
         let news = if self.flow.aside.is_empty() { IDLE_FLUSH } else { FLUSH };
         self.settle_by(now + news);
         Ok(())
+    }
+
+    /// A transaction is often over in a moment, but not one that is open for long already.
+    fn held_back(&self, now: Instant) -> Duration {
+        let since = self.look.held_back_since.map(|since| now.saturating_duration_since(since));
+        (since.unwrap_or_default() / 8).clamp(HELD_BACK, self.relay.options.poll.max(HELD_BACK))
     }
 
     /// Says once which transaction keeps messages from being read, if one does for long.

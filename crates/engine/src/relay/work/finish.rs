@@ -32,7 +32,8 @@ impl Work<'_> {
     /// Whether an answer is still to come.
     fn is_busy(&self) -> bool {
         let sending = self.sending.iter().any(|groups| !groups.is_empty());
-        sending || self.flow.is_settling() || self.look.looking || self.lanes.sharing
+        let settling = self.flow.is_settling() && !self.settle_failed;
+        sending || settling || self.look.looking || self.lanes.sharing || self.lanes.giving > 0
     }
 
     /// Waits for what is on its way, settles it, and gives all lanes back.

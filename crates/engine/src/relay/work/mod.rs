@@ -11,9 +11,9 @@ pub use settle::purge;
 use super::{
     flow::{Counts, Flow},
     group::Group,
-    lanes::LineNumber,
     options::RelayOptions,
     plan::{Plan, PlannedSink},
+    reading::Asked,
 };
 use crate::{
     Stop,
@@ -26,7 +26,7 @@ use std::{
 };
 use tidegate_core::{
     OutboxStore, StoreError,
-    outbox::{Claim, KeyHash, LaneLease, Settled, Shared},
+    outbox::{Claim, KeyHash, Settled, Shared},
     sink::Verdict,
 };
 use tidegate_pacer::{OutOfRange, Pacer, Statistics};
@@ -101,10 +101,11 @@ pub enum RelayError {
 /// What has happened.
 enum Event {
     Shared(Result<Shared, StoreError>),
-    Claimed(Result<Claim, StoreError>, Vec<Option<LineNumber>>, Vec<LaneLease>),
+    Claimed(Result<Claim, StoreError>, Asked),
     Settled(Result<Settled, StoreError>),
     Sent(Box<Group>, Vec<Option<Verdict>>),
     Published,
+    GivenBack,
     /// Something that nobody waits for.
     Done,
 }
@@ -164,6 +165,8 @@ struct Work<'r> {
     lanes: Lanes,
     look: Look,
     settle_at: Option<Instant>,
+    /// It is not known what became of the last settlement, and never will be.
+    settle_failed: bool,
     retain_at: Instant,
     /// For each sink, the groups on their way, by how long their oldest message has waited.
     sending: Vec<Vec<Instant>>,
@@ -175,7 +178,11 @@ struct Lanes {
     sharing: bool,
     next: Instant,
     /// Until when the lanes are surely this relay's.
-    until: Instant,
+    until: watch::Sender<Instant>,
+    /// How often groups were called back.
+    recalled: watch::Sender<u64>,
+    /// How many times lanes are being given back.
+    giving: usize,
     relays: usize,
     backoff: Backoff,
 }
@@ -208,7 +215,9 @@ impl<'r> Work<'r> {
             lanes: Lanes {
                 sharing: false,
                 next: now,
-                until: now,
+                until: watch::Sender::new(now),
+                recalled: watch::Sender::new(0),
+                giving: 0,
                 relays: 1,
                 backoff: Backoff::new(noise),
             },
@@ -222,6 +231,7 @@ impl<'r> Work<'r> {
                 missed: false,
             },
             settle_at: None,
+            settle_failed: false,
             retain_at: now,
             sending: relay.channels.iter().map(|_| Vec::new()).collect(),
             in_flight: Arc::default(),
@@ -260,10 +270,9 @@ impl<'r> Work<'r> {
         let now = Instant::now();
         match event {
             Ok(Event::Shared(answer)) => self.shared(answer, now)?,
-            Ok(Event::Claimed(answer, lines, lanes)) => {
-                self.claimed(answer, &lines, &lanes, now)?
-            }
+            Ok(Event::Claimed(answer, asked)) => self.claimed(answer, &asked, now)?,
             Ok(Event::Settled(answer)) => {
+                self.settle_failed = answer.is_err();
                 self.look.missed |= self.flow.settled(answer?);
                 self.look.nothing_left &= !self.look.missed;
                 if self.look.missed {
@@ -277,6 +286,7 @@ impl<'r> Work<'r> {
                 let store = self.relay.store.clone();
                 self.events.spawn(async move { published(store).await });
             }
+            Ok(Event::GivenBack) => self.lanes.giving -= 1,
             Ok(Event::Done) => {}
             Err(panic) => return Err(RelayError::Ended(panic)),
         }
@@ -287,7 +297,8 @@ impl<'r> Work<'r> {
         let look = (!self.look.looking).then_some(self.look.next);
         let share = (!self.lanes.sharing).then_some(self.lanes.next);
         let settle = self.settle_at.filter(|_| !self.flow.is_settling());
-        let soonest = [look, share, settle].into_iter().flatten().min();
+        let evict = self.flow.next_eviction();
+        let soonest = [look, share, settle, evict].into_iter().flatten().min();
         soonest.unwrap_or_else(|| Instant::now() + Duration::from_secs(1))
     }
 

@@ -10,9 +10,14 @@ use tokio::time::Instant;
 impl Work<'_> {
     pub(super) fn share(&mut self) {
         let now = Instant::now();
-        if now > self.lanes.until && !self.flow.lanes.is_empty() {
+        if now > *self.lanes.until.borrow() && !self.flow.lanes.is_empty() {
             tracing::warn!("lanes could not be renewed in time: they are given up");
             self.flow.lose_all();
+            self.recall();
+        }
+        if self.flow.evict(now) {
+            self.recall();
+            self.settle_by(now);
         }
         if self.lanes.sharing || now < self.lanes.next {
             return;
@@ -39,7 +44,7 @@ impl Work<'_> {
         match answer {
             Ok(shared) => {
                 let (lease, regular) = (self.relay.options.lease, self.relay.options.lease / 3);
-                self.lanes.until = self.lanes.next - regular + lease;
+                self.lanes.until.send_replace(self.lanes.next - regular + lease);
                 self.lanes.relays = shared.relays;
                 self.lanes.backoff.reset();
                 if !shared.gained.is_empty() {
@@ -48,7 +53,10 @@ impl Work<'_> {
                     self.look.next = now;
                     (self.look.missed, self.look.nothing_left) = (true, false);
                 }
-                self.flow.shared(shared);
+                if !shared.lost.is_empty() {
+                    self.recall();
+                }
+                self.flow.shared(shared, now);
                 self.leave_lanes();
             }
             Err(error) if error.is_passing() => {
@@ -61,6 +69,11 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Groups that are not sent yet come back: some of their lanes are not this relay's any more.
+    fn recall(&self) {
+        self.lanes.recalled.send_modify(|times| *times += 1);
+    }
+
     /// Gives back what other relays should have.
     pub(super) fn leave_lanes(&mut self) {
         let lanes = self.flow.leave();
@@ -68,12 +81,13 @@ impl Work<'_> {
             return;
         }
         let (store, relay) = (self.relay.store.clone(), self.relay.options.relay.clone());
+        self.lanes.giving += 1;
         self.events.spawn(async move {
             let given = store.give_back_lanes(GiveBack { relay, lanes, ends: false }).await;
             if let Err(error) = given {
                 tracing::warn!("lanes were not given back and will expire: {error}");
             }
-            Event::Done
+            Event::GivenBack
         });
     }
 }

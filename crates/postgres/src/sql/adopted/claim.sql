@@ -23,19 +23,28 @@ with head as materialized (
 line as (
     select h.id
     from head h
-    union -- a key may have two heads, after somebody retried a dead message
+    union all
+    -- What waits behind the first of a key, up to the next that holds it.
     select b.id
     from head h
     cross join lateral (
-        select b.id
-        from tidegate.adopted_aside b
-        where b.adopted = $1 and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
-            and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
-            and b.state = 'behind' and b.id <> all ($8)
-        order by b.id
-        limit $11
+        select b.id, bool_and(b.state = 'behind') over (order by b.id) as in_line
+        from (
+            select b.id, b.state
+            from tidegate.adopted_aside b
+            where b.adopted = $1 and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
+                and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
+            order by b.id
+            limit $11
+        ) b
     ) b
-    where h.state = 'retry'
+    where h.state = 'retry' and b.in_line and b.id <> all ($8)
+        and not exists (
+            select
+            from tidegate.adopted_aside f
+            where f.adopted = $1 and f.sink = h.sink and f.key_hash = h.key_hash and f.id < h.id
+                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+        )
 ),
 due as materialized (
     select a.id, a.row_key, a.attempts, a.sink, a.key_hash,

@@ -66,22 +66,31 @@ head as materialized (
 line as (
     select h.lane, h.id
     from head h
-    union -- a key may have two heads, after somebody retried a dead message
+    union all
+    -- What waits behind the first of a key, up to the next that holds it.
     select b.lane, b.id
     from head h
     cross join lateral (
-        select b.lane, b.id
-        from tidegate.aside b
-        where b.lane = h.lane and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
-            and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
-            and b.state = 'behind' and b.id <> all ($11)
-        order by b.id
-        limit $14
+        select b.lane, b.id, bool_and(b.state = 'behind') over (order by b.id) as in_line
+        from (
+            select b.lane, b.id, b.state
+            from tidegate.aside b
+            where b.lane = h.lane and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
+                and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
+            order by b.id
+            limit $14
+        ) b
     ) b
-    where h.state = 'retry'
+    where h.state = 'retry' and b.in_line and b.id <> all ($11)
+        and not exists (
+            select
+            from tidegate.aside f
+            where f.lane = h.lane and f.sink = h.sink and f.key_hash = h.key_hash and f.id < h.id
+                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+        )
 ),
 due as materialized (
-    select a.lane, a.id, a.attempts, a.sink, a.topic,
+    select a.lane, a.id, a.attempts, a.sink, a.topic, a.state = 'later' as delayed,
         case when m.id is null then a.key else m.key end as key,
         coalesce(m.payload, a.payload) as payload,
         coalesce(m.headers, a.headers) as headers,
@@ -100,7 +109,7 @@ due as materialized (
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::bigint as published_ms,
     null::double precision as due_seconds, null::integer as attempts, null as sink,
-    s.xmin, d.last_id, d.own,
+    null::boolean as delayed, s.xmin, d.last_id, d.own,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
         from unnest($10) as l (lane)
@@ -118,7 +127,7 @@ cross join drawn d
 cross join horizon h
 union all
 select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null,
-    null
+    null, null
 from span r
 union all
 select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
@@ -126,7 +135,7 @@ select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
     case when m.not_before > now()
         then extract(epoch from m.not_before - now())::double precision
     end,
-    null, null, null, null, null, null
+    null, null, null, null, null, null, null
 from span r
 join place p on p.n = r.n
 cross join lateral (
@@ -139,7 +148,7 @@ cross join lateral (
 where r.lo is not null
 union all
 select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers::text,
-    (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, null, null, null,
-    null
+    (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, d.delayed, null,
+    null, null, null
 from due d
 where d.total <= $13 or d.k = 1

@@ -38,7 +38,7 @@ free as materialized (
 ),
 renewed as (
     update tidegate.lane l
-    set expires_at = now() + $2 * interval '1 ms', relay = $1, disturbed = false
+    set expires_at = now() + $2 * interval '1 ms', relay = $1
     from mine m
     where l.lane = m.lane
     returning l.lane, l.fence, l.cursor, m.disturbed
@@ -49,14 +49,14 @@ taken as (
         expires_at = now() + $2 * interval '1 ms'
     from free f
     where l.lane = f.lane
-    returning l.lane, l.fence, l.cursor
+    returning l.lane, l.fence, l.cursor, l.before
 )
-select r.live, s.lanes, s.held, h.lane, h.fence, h.cursor, h.gained, h.disturbed
+select r.live, s.lanes, s.held, h.lane, h.fence, h.cursor, h.before, h.gained, h.disturbed
 from relays r
 cross join share s
 left join (
-    select lane, fence, cursor, false as gained, disturbed from renewed
+    select lane, fence, cursor, null as before, false as gained, disturbed from renewed
     union all
-    select lane, fence, cursor, true, false from taken
+    select lane, fence, cursor, before::text, true, false from taken
 ) h on true
 order by h.lane

@@ -1,5 +1,6 @@
 -- What was set aside in the lanes ?1 and is due at ?3, without the ids ?2 and the sinks ?6: the first ?4
--- heads, each with the first ?5 that wait behind it. Served by aside_due, aside_key, and the keys of aside and message.
+-- heads. The first of a key brings those that wait behind it, up to ?5 and to the next that holds the key.
+-- Served by aside_due, aside_key, and the keys of aside and message.
 WITH head AS MATERIALIZED (
     SELECT aside.id, aside.lane, aside.sink, aside.key_hash, aside.state
     FROM json_each(?1) AS wanted
@@ -10,26 +11,46 @@ WITH head AS MATERIALIZED (
     ORDER BY aside.due_ms, aside.id
     LIMIT ?4
 ),
-line (id) AS (
-    SELECT head.id FROM head
-    UNION
-    SELECT behind.id
-    FROM head
-    CROSS JOIN aside AS behind
-        ON behind.lane = head.lane AND behind.sink = head.sink AND behind.key_hash = head.key_hash
-    WHERE head.state = 'retry' AND behind.holds = 1 AND behind.state = 'behind'
-        AND behind.id > head.id AND behind.id NOT IN (SELECT value FROM json_each(?2))
-        AND behind.id <= coalesce((
+first AS MATERIALIZED (
+    SELECT head.id, head.lane, head.sink, head.key_hash,
+        coalesce((
             SELECT last.id
             FROM aside AS last
             WHERE last.lane = head.lane AND last.sink = head.sink
-                AND last.key_hash = head.key_hash AND last.holds = 1 AND last.state = 'behind'
-                AND last.id > head.id AND last.id NOT IN (SELECT value FROM json_each(?2))
+                AND last.key_hash = head.key_hash AND last.holds = 1 AND last.id > head.id
             ORDER BY last.id
             LIMIT 1 OFFSET ?5 - 1
+        ), 9223372036854775807) AS last
+    FROM head
+    WHERE head.state = 'retry' AND head.key_hash IS NOT NULL AND NOT EXISTS (
+        SELECT 1
+        FROM aside AS before
+        WHERE before.lane = head.lane AND before.sink = head.sink
+            AND before.key_hash = head.key_hash AND before.holds = 1 AND before.id < head.id
+    )
+),
+line (id) AS (
+    SELECT head.id FROM head
+    UNION ALL
+    SELECT behind.id
+    FROM first
+    CROSS JOIN aside AS behind
+        ON behind.lane = first.lane AND behind.sink = first.sink
+        AND behind.key_hash = first.key_hash
+    WHERE behind.holds = 1 AND behind.id > first.id AND behind.id <= first.last
+        AND behind.id NOT IN (SELECT value FROM json_each(?2))
+        AND behind.id < coalesce((
+            SELECT next.id
+            FROM aside AS next
+            WHERE next.lane = first.lane AND next.sink = first.sink
+                AND next.key_hash = first.key_hash AND next.holds = 1 AND next.id > first.id
+                AND next.id <= first.last AND +next.state <> 'behind'
+            ORDER BY next.id
+            LIMIT 1
         ), 9223372036854775807)
 )
-SELECT line.id, aside.attempts, aside.sink, length(message.payload) AS bytes
+SELECT line.id, aside.attempts, aside.sink, aside.state = 'later' AS delayed,
+    length(message.payload) AS bytes
 FROM line
 CROSS JOIN aside ON aside.id = line.id
 CROSS JOIN message ON message.id = line.id

@@ -1,0 +1,209 @@
+//! Relays whose stores, sinks and routes fail or change under them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use super::{flawed::Flawed, testing::*, *};
+use crate::Stop;
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+use tidegate_core::{
+    InspectOutbox, NewMessage, Publish, RetryPolicy,
+    outbox::{AuditLine, Selection},
+};
+use tokio::time::{Instant, sleep};
+
+const NEVER: Duration = Duration::from_secs(1_000_000);
+
+fn retries(max_attempts: u32) -> TopicPolicy {
+    let retry = RetryPolicy { max_attempts, ..RetryPolicy::default() };
+    TopicPolicy { retry, ..TopicPolicy::default() }
+}
+
+/// Runs a relay until `done`.
+async fn until(relay: Relay, done: impl AsyncFn() -> bool) -> RelayReport {
+    let stop = Stop::new();
+    let watch = async {
+        while !done().await {
+            sleep(Duration::from_millis(50)).await;
+        }
+        stop.stop();
+    };
+    tokio::join!(relay.run(stop.clone()), watch).0.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn routes_may_change_while_a_sink_lags() {
+    let store = store();
+    let hangs = || Arc::new(Fake { takes: NEVER, ..Fake::default() });
+    let (one, two, three) = (Arc::new(Fake::default()), Arc::new(Fake::default()), hangs());
+    let topics = ["a.x", "a.y", "b.x", "b.y"];
+    let keys: Vec<String> = (0..100).map(|n| format!("k{n}")).collect();
+    // Under each plan, other topics hang.
+    let plans: [(&Arc<Fake>, &[(&str, &str)]); 4] = [
+        (&hangs(), &[("a.*", "hangs"), ("*", "one")]),
+        (&hangs(), &[("*.x", "hangs"), ("b.*", "two"), ("*", "one")]),
+        (&three, &[("a.y", "hangs"), ("*", "two")]),
+        (&Arc::new(Fake::default()), &[("*", "one"), ("a.x", "two")]),
+    ];
+    for (round, (hanging, routes)) in plans.into_iter().enumerate() {
+        let text = round.to_string();
+        for topic in topics {
+            let all: Vec<_> = keys.iter().map(|key| (topic, key.as_str(), text.as_str())).collect();
+            publish(&store, &all).await;
+        }
+        let sinks = [("hangs", hanging), ("one", &one), ("two", &two)];
+        let plan = plan(&sinks, routes, TopicPolicy::default());
+        let (began, drain) = (Instant::now(), round == 3);
+        let grace = Duration::from_secs(1);
+        let options = RelayOptions { grace, ..options("r", drain) };
+        let relay = Relay::new(Arc::new(store.clone()), plan, options).unwrap();
+        until(relay, async || began.elapsed() > Duration::from_secs(20)).await;
+    }
+    assert_eq!(outstanding(&store).await, 0);
+    assert_eq!(one.count() + two.count(), 4 * 4 * 100, "each once");
+    for key in &keys {
+        let of_topics = [one.of_key(key), two.of_key(key)].concat();
+        assert_eq!(of_topics.len(), 16, "{key}: {of_topics:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_set_aside_follows_its_route() {
+    let (store, old, new) = (store(), Arc::new(Fake::default()), Arc::new(Fake::default()));
+    publish(&store, &[("t", "a", "flaky"), ("t", "a", "2"), ("u", "b", "flaky2")]).await;
+    let plan_of = |sink: &Arc<Fake>, name: &str, topic: &str| {
+        plan(&[(name, sink)], &[(topic, name)], retries(100))
+    };
+    let relay = Relay::new(Arc::new(store.clone()), plan_of(&old, "old", "*"), options("r", false));
+    until(relay.unwrap(), async || outstanding(&store).await == 3 && !old.tries().is_empty()).await;
+    // The sink has another name now, and one topic goes nowhere.
+    publish(&store, &[("t", "a", "3")]).await;
+    drain(&store, plan_of(&new, "new", "t")).await;
+    assert_eq!(new.of_key("a"), ["flaky", "2", "3"]);
+    assert_eq!((old.count(), outstanding(&store).await), (0, 1));
+    drain(&store, plan_of(&new, "new", "*")).await;
+    assert_eq!((new.of_key("b"), outstanding(&store).await), (vec!["flaky2".to_owned()], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_message_waits_for_those_before_it() {
+    let (store, sink) = (store(), Arc::new(Fake::default()));
+    let at_last = |n: &str| NewMessage {
+        delay: Some(Duration::from_millis(500)),
+        ..message("t", Some("a"), n)
+    };
+    publish(&store, &[("t", "a", "flaky")]).await;
+    store.publish(vec![at_last("2")]).await.unwrap();
+    publish(&store, &[("t", "a", "3")]).await;
+    drain(&store, plan(&[("s", &sink)], &[("*", "s")], retries(10))).await;
+    assert_eq!(sink.of_key("a"), ["flaky", "2", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retried_message_does_not_pull_others_past_one_that_waits() {
+    let (store, sink) = (store(), Arc::new(Fake::default()));
+    publish(&store, &[("t", "a", "bad"), ("t", "a", "flaky"), ("t", "a", "3")]).await;
+    let plan = plan(&[("s", &sink)], &[("*", "s")], retries(10));
+    let relay = Relay::new(Arc::new(store.clone()), plan.clone(), options("r", false)).unwrap();
+    until(relay, async || sink.tries().contains_key("flaky")).await;
+    assert_eq!(store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap(), 1);
+    drain(&store, plan).await;
+    assert_eq!(sink.of_key("a"), ["flaky", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_change_hands_while_a_sink_is_not_there() {
+    let store = store();
+    let back = Instant::now() + Duration::from_secs(50);
+    let slow = Arc::new(Fake { absent_until: Some(back), ..Fake::default() });
+    let fast = Arc::new(Fake::default());
+    let relay = |name: &str| {
+        let routes = [("slow", "slow"), ("*", "fast")];
+        let plan = plan(&[("slow", &slow), ("fast", &fast)], &routes, retries(1));
+        Relay::new(Arc::new(store.clone()), plan, options(name, false)).unwrap()
+    };
+    let keys: Vec<String> = (0..100).map(|n| format!("k{n}")).collect();
+    let rounds = 50;
+    let (one, two) = (relay("one"), relay("two"));
+    let stop = Stop::new();
+    let feed = async {
+        for n in 0..rounds {
+            let text = n.to_string();
+            let both = |key| [("slow", key, text.as_str()), ("fast", key, text.as_str())];
+            let all: Vec<_> = keys.iter().flat_map(|key| both(key.as_str())).collect();
+            publish(&store, &all).await;
+            sleep(Duration::from_millis(500)).await;
+        }
+        assert_eq!(fast.count(), rounds * 100, "it is not held up");
+        let relays = store.outbox().await.unwrap().relays;
+        assert_eq!(relays.iter().map(|relay| relay.lanes).collect::<Vec<_>>(), [32, 32]);
+        while slow.count() < rounds * 100 {
+            sleep(Duration::from_millis(500)).await;
+        }
+        stop.stop();
+    };
+    let later = async {
+        sleep(Duration::from_secs(10)).await;
+        two.run(stop.clone()).await.unwrap()
+    };
+    let (first, second, ()) = tokio::join!(one.run(stop.clone()), later, feed);
+    assert_eq!(first.unwrap().counts.dead + second.counts.dead, 0);
+    let expected: Vec<String> = (0..rounds).map(|n| n.to_string()).collect();
+    assert!(keys.iter().all(|key| slow.of_key(key) == expected && fast.of_key(key) == expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_sink_is_not_sent_when_its_lane_is_lost() {
+    let store = store();
+    let back = Instant::now() + Duration::from_secs(100);
+    let sink = Arc::new(Fake { absent_until: Some(back), ..Fake::default() });
+    publish(&store, &[("t", "a", "1"), ("t", "b", "1")]).await;
+    let flawed = Arc::new(Flawed::new(&store));
+    flawed.shares.store(1, Relaxed);
+    let plan = plan(&[("s", &sink)], &[("*", "s")], TopicPolicy::default());
+    let relay = Relay::new(flawed, plan, options("r", false)).unwrap();
+    let end = Instant::now() + Duration::from_secs(300);
+    let report = until(relay, async || Instant::now() > end).await;
+    assert_eq!((report.counts.delivered, sink.count()), (0, 0));
+    assert!(sink.tries().is_empty(), "{:?}", sink.tries());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_whose_answer_is_lost_sends_nothing_twice() {
+    let (store, sink) =
+        (store(), Arc::new(Fake { takes: Duration::from_secs(3), ..Fake::default() }));
+    publish(&store, &[("t", "a", "flaky"), ("t", "b", "1"), ("t", "a", "2")]).await;
+    let flawed = Arc::new(Flawed::new(&store));
+    flawed.lost_answers.store(20, Relaxed);
+    let retry = RetryPolicy { base: Duration::ZERO, cap: Duration::ZERO, ..RetryPolicy::default() };
+    let policy = TopicPolicy { retry, ..TopicPolicy::default() };
+    let plan = plan(&[("s", &sink)], &[("*", "s")], policy);
+    let relay = Relay::new(flawed, plan, options("r", true)).unwrap();
+    relay.run(Stop::new()).await.unwrap();
+    assert_eq!((sink.of_key("a"), sink.of_key("b").len()), (vec!["flaky".into(), "2".into()], 1));
+    assert_eq!(sink.tries()["flaky"], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_ends_the_relay_at_once() {
+    let (store, sink) = (store(), Arc::new(Fake::default()));
+    publish(&store, &[("t", "a", "1")]).await;
+    let flawed = Arc::new(Flawed::new(&store));
+    flawed.refuses.store(true, Relaxed);
+    let plan = plan(&[("s", &sink)], &[("*", "s")], TopicPolicy::default());
+    let relay = Relay::new(flawed, plan, options("r", false)).unwrap();
+    let began = Instant::now();
+    assert!(matches!(relay.run(Stop::new()).await, Err(RelayError::Store(_))));
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(outstanding(&store).await, 1, "nothing is passed over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_answers_for_too_few_is_tried_again() {
+    let (store, sink) = (store(), Arc::new(Fake { forgets: 2.into(), ..Fake::default() }));
+    publish(&store, &[("t", "a", "1"), ("t", "a", "2"), ("t", "b", "1")]).await;
+    let counts = drain(&store, plan(&[("s", &sink)], &[("*", "s")], retries(1))).await;
+    assert_eq!((counts.delivered, counts.dead), (3, 0));
+}
