@@ -1,9 +1,10 @@
 //! Finds the programs that the tests need, and installs them where that is possible.
 
 mod nats;
+mod python;
 
 use crate::process::{cargo, find_on_path, path_directories, run_quietly};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::{
     fmt,
     os::unix::fs::MetadataExt,
@@ -23,12 +24,9 @@ const DEBIAN_SBIN: &str = "/usr/sbin";
 /// The script that runs RabbitMQ as whoever starts it. The one in PATH changes the user.
 const DEBIAN_RABBITMQ: &str = "/usr/lib/rabbitmq/bin";
 
-/// What the tests of programs as workloads are written in.
-const PYTHON: &str = "python3";
-
 /// Where the programs of the servers are.
 pub struct Tools {
-    /// The directory with `initdb`, `pg_ctl` and `postgres`.
+    /// The directory with `initdb`, `pg_ctl`, `postgres` and `psql`.
     pub postgres: PathBuf,
     /// The program itself, as all that follow.
     pub pgbouncer: PathBuf,
@@ -37,6 +35,18 @@ pub struct Tools {
     /// What Erlang's nodes find each other by.
     pub epmd: PathBuf,
     pub redis: PathBuf,
+    /// One that has a driver for PostgreSQL.
+    python: PathBuf,
+}
+
+impl Tools {
+    /// How the tests find programs that are not servers.
+    pub fn environment(&self) -> [(&'static str, String); 2] {
+        [
+            ("TIDEGATE_TEST_PSQL", self.postgres.join("psql").display().to_string()),
+            ("TIDEGATE_TEST_PYTHON", self.python.display().to_string()),
+        ]
+    }
 }
 
 /// A program that is not there: what it is, who has it, where we looked.
@@ -48,23 +58,22 @@ struct Missing {
 
 /// Returns programs that are there; on failure says what is missing and how to get it.
 pub fn find_or_install() -> Result<Tools> {
-    let missing = match find() {
+    let missing = match find(python::find) {
         Ok(tools) => return Ok(tools),
         Err(missing) => missing,
     };
-    if !is_root()? || find_on_path("apt-get").is_none() {
-        bail!(explain(&missing));
+    if is_root()? && find_on_path("apt-get").is_some() {
+        install_what_there_is(packages(&missing))?;
     }
-    install(&missing)?;
-    find().map_err(|missing| anyhow::anyhow!(explain(&missing)))
+    find(python::find_or_make).map_err(|missing| anyhow::anyhow!(explain(&missing)))
 }
 
-fn find() -> Result<Tools, Vec<Missing>> {
+fn find(find_python: fn() -> Result<PathBuf, Missing>) -> Result<Tools, Vec<Missing>> {
     let mut missing = Vec::new();
     let mut found = |program: Result<PathBuf, Missing>| {
         program.map_err(|program| missing.push(program)).unwrap_or_default()
     };
-    found(find_program(PYTHON, PYTHON, None));
+    found(find_program(python::PYTHON, python::PYTHON, None));
     // The Kafka client is built from C sources.
     found(find_program("make", "make", None));
     found(find_program("g++", "g++", None));
@@ -75,6 +84,7 @@ fn find() -> Result<Tools, Vec<Missing>> {
         rabbitmq: found(find_in(DEBIAN_RABBITMQ, "rabbitmq-server", "rabbitmq-server")),
         epmd: found(find_program("epmd", "rabbitmq-server", None)),
         redis: found(find_program("redis-server", "redis-server", None)),
+        python: found(find_python()),
     };
     if missing.is_empty() { Ok(tools) } else { Err(missing) }
 }
@@ -124,7 +134,7 @@ fn find_postgres() -> Result<PathBuf, Missing> {
         }
     }
     Err(Missing {
-        program: format!("PostgreSQL {OLDEST_POSTGRES} or newer (initdb, pg_ctl, postgres)"),
+        program: format!("PostgreSQL {OLDEST_POSTGRES} or newer (initdb, pg_ctl, postgres, psql)"),
         package: "postgresql",
         looked: format!("PATH and {DEBIAN_POSTGRES}/*/bin{too_old}"),
     })
@@ -139,9 +149,10 @@ fn debian_postgres() -> Vec<PathBuf> {
     releases.iter().map(|r| Path::new(DEBIAN_POSTGRES).join(r.to_string()).join("bin")).collect()
 }
 
-/// The release of the server in this directory, if all the programs that make one are there.
+/// The release of the server in this directory, if all the programs that we use are there.
 fn postgres_release(dir: &Path) -> Option<u32> {
-    let complete = ["initdb", "pg_ctl", "postgres"].iter().all(|name| dir.join(name).is_file());
+    const PROGRAMS: [&str; 4] = ["initdb", "pg_ctl", "postgres", "psql"];
+    let complete = PROGRAMS.iter().all(|name| dir.join(name).is_file());
     let version = complete.then(|| run_quietly(Command::new(dir.join("postgres")).arg("-V")))?;
     numbers(&version.ok()?).first().copied()
 }
@@ -154,8 +165,19 @@ pub fn numbers(text: &str) -> Vec<u32> {
     parts.map_while(|part| part.parse().ok()).collect()
 }
 
-fn install(missing: &[Missing]) -> Result<()> {
-    let packages = packages(missing);
+/// All of them, or else all but the driver: old releases do not have it, and pip does.
+fn install_what_there_is(mut packages: Vec<&str>) -> Result<()> {
+    let outcome = install(&packages);
+    let all = packages.len();
+    packages.retain(|package| *package != python::DEBIAN_DRIVER);
+    match outcome {
+        Err(_) if packages.is_empty() => Ok(()),
+        Err(_) if packages.len() < all => install(&packages),
+        outcome => outcome,
+    }
+}
+
+fn install(packages: &[&str]) -> Result<()> {
     eprintln!("installing {} with apt-get", packages.join(" and "));
     let apt = || {
         let mut apt = Command::new("apt-get");
@@ -163,7 +185,7 @@ fn install(missing: &[Missing]) -> Result<()> {
         apt
     };
     run_quietly(apt().arg("update")).context("could not read the package lists")?;
-    run_quietly(apt().args(["install", "-y", "--no-install-recommends"]).args(&packages))
+    run_quietly(apt().args(["install", "-y", "--no-install-recommends"]).args(packages))
         .with_context(|| format!("could not install {}", packages.join(" and ")))?;
     Ok(())
 }
@@ -174,6 +196,13 @@ fn packages(missing: &[Missing]) -> Vec<&'static str> {
     packages.sort_unstable();
     packages.dedup();
     packages
+}
+
+/// What is downloaded is kept in the build directory, beside what cargo keeps there.
+fn tools_directory() -> Result<PathBuf> {
+    let us = std::env::current_exe().context("could not find the build directory")?;
+    let build = us.ancestors().nth(2).context("could not find the build directory")?;
+    Ok(build.join("tools"))
 }
 
 /// What we create belongs to us; so its owner is who we are.

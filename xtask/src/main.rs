@@ -7,6 +7,7 @@ mod steps;
 mod style;
 
 use anyhow::{Result, bail};
+use install::Tools;
 use process::{cargo, run};
 use servers::Servers;
 use std::{path::Path, process::ExitCode};
@@ -68,7 +69,7 @@ fn test_everything(steps: &mut Steps) -> Result<()> {
     check_style(steps)?;
     check_format_and_clippy(steps)?;
     let servers = steps.run("servers", || Servers::start(&tools))?;
-    steps.run("tests", || cargo_test(&servers, &["--workspace"]))
+    steps.run("tests", || cargo_test(&tools, &servers, &["--workspace"]))
 }
 
 fn test_selection(steps: &mut Steps, selection: &[&str]) -> Result<()> {
@@ -77,7 +78,7 @@ fn test_selection(steps: &mut Steps, selection: &[&str]) -> Result<()> {
     // A bare test name means that test wherever it is, not in the default member only.
     let everywhere = if names_a_package(selection) { None } else { Some("--workspace") };
     let args: Vec<&str> = everywhere.into_iter().chain(selection.iter().copied()).collect();
-    steps.run("tests", || cargo_test(&servers, &args))
+    steps.run("tests", || cargo_test(&tools, &servers, &args))
 }
 
 fn names_a_package(selection: &[&str]) -> bool {
@@ -88,15 +89,17 @@ fn names_a_package(selection: &[&str]) -> bool {
     })
 }
 
-fn cargo_test(servers: &Servers, args: &[&str]) -> Result<()> {
+fn cargo_test(tools: &Tools, servers: &Servers, args: &[&str]) -> Result<()> {
     // Always the same features: with others, what they share would be built again.
     let always = ["test", "--locked", "--all-features"];
-    run(cargo().args(always).args(args).envs(servers.environment()))
+    let environment = servers.environment().into_iter().chain(tools.environment());
+    run(cargo().args(always).args(args).envs(environment))
 }
 
 fn serve() -> Result<()> {
-    let servers = Servers::start(&install::find_or_install()?)?;
-    for (name, value) in servers.environment() {
+    let tools = install::find_or_install()?;
+    let servers = Servers::start(&tools)?;
+    for (name, value) in servers.environment().into_iter().chain(tools.environment()) {
         println!("export {name}={value}");
     }
     eprintln!("servers are up; logs are in {}; Ctrl-C stops them", servers.directory().display());

