@@ -13,8 +13,12 @@ pub enum Hazard {
     Freeze,
     /// Relays stop, and others start while some run.
     Restart,
+    /// Relays are asked to stop while messages wait in their memory.
+    Stop,
     /// Several relays at a time.
     Relays,
+    /// Several sinks.
+    Sinks,
     /// Calls to the store fail, half of them after they took effect.
     Store,
     /// Calls to the store take long.
@@ -55,12 +59,14 @@ pub enum Hazard {
 
 impl Hazard {
     /// All of them, with their names.
-    pub const ALL: [(&'static str, Self); 23] = [
+    pub const ALL: [(&'static str, Self); 25] = [
         ("crash", Self::Crash),
         ("outlive", Self::Outlive),
         ("freeze", Self::Freeze),
         ("restart", Self::Restart),
+        ("stop", Self::Stop),
         ("relays", Self::Relays),
+        ("sinks", Self::Sinks),
         ("store", Self::Store),
         ("slow-store", Self::SlowStore),
         ("outage", Self::Outage),

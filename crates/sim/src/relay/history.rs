@@ -35,8 +35,8 @@ pub enum Event {
         done: Vec<MessageId>,
         /// Lanes that were lost.
         late: Vec<Lane>,
-        /// How many sinks lag in these lanes.
-        lags: usize,
+        /// How far lanes are: their cursors, and those of sinks that lag.
+        lanes: Vec<(Lane, i64, Vec<(String, i64)>)>,
     },
     /// A relay sent a request to a sink. The place of this event names the request.
     Asked {

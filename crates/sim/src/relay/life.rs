@@ -1,6 +1,7 @@
 //! One life of a relay, from its start to whatever end.
 
 use super::{
+    hazards::Hazard,
     history::{Event, History},
     ice::{Freezing, Ice},
     routing::Routing,
@@ -13,9 +14,9 @@ use std::{sync::Arc, time::Duration};
 use tidegate_core::{Memory, WorkerId, outbox::Pattern};
 use tidegate_engine::{
     Relay, RelayOptions, Stop,
-    relay::{Plan, PlannedSink},
+    relay::{Plan, PlannedSink, RelayWatch},
 };
-use tokio::time::sleep_until;
+use tokio::{sync::watch, time::sleep_until};
 
 /// What all lives share.
 #[derive(Clone)]
@@ -49,6 +50,7 @@ impl Stage {
         let mut alive = Alive { history: history.clone(), life, ended: false };
         let (ice, stop) = (Ice::default(), Stop::new());
         let relay = self.relay(life, &plan, &ice);
+        let watch = relay.watch();
         let run = {
             let stop = stop.clone();
             async move { relay.run(stop).await }
@@ -73,9 +75,15 @@ impl Stage {
                 if let Ending::Crash { .. } = plan.ending {
                     return Ok(());
                 }
-                history.add(life, Event::ToldToStop);
-                stop.stop();
-                run.await
+                let busy = self.scenario.hazards.has(Hazard::Stop);
+                match at_rest(&mut run, watch, busy).await {
+                    Some(ran) => ran,
+                    None => {
+                        history.add(life, Event::ToldToStop);
+                        stop.stop();
+                        run.await
+                    }
+                }
             }
         };
         alive.ended = true;
@@ -114,6 +122,20 @@ impl Stage {
             routes: routing.routes.clone(),
             policies: policies.map(|it| (Pattern(it.name.clone()), it.policy)).collect(),
         }
+    }
+}
+
+/// Lets a relay run until no message waits in its memory, unless it may be stopped at any time.
+async fn at_rest<F: Future + Unpin>(
+    run: &mut F,
+    mut watch: watch::Receiver<RelayWatch>,
+    busy: bool,
+) -> Option<F::Output> {
+    let idle = |watch: &RelayWatch| watch.sinks.iter().all(|it| it.queued + it.groups == 0);
+    tokio::select! {
+        biased;
+        ran = run => Some(ran),
+        _ = watch.wait_for(|watch| busy || idle(watch)) => None,
     }
 }
 

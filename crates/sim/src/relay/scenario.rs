@@ -180,7 +180,11 @@ impl Scenario {
         let rng = &mut rng;
         let topics = topics(rng, &hazards);
         let names: Vec<String> = topics.iter().map(|topic| topic.name.clone()).collect();
-        let servers: Vec<_> = (0..rng.random_range(1..=3)).map(|_| server(rng, &hazards)).collect();
+        let mut servers: Vec<_> =
+            (0..rng.random_range(1..=3)).map(|_| server(rng, &hazards)).collect();
+        if !hazards.has(Hazard::Sinks) {
+            servers.truncate(1);
+        }
         let routings = routings(rng, &hazards, &names, servers.len());
         let messages = messages(rng, &hazards, &topics);
         let lives = lives(rng, &hazards, routings.len());

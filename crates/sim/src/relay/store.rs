@@ -16,7 +16,7 @@ use tidegate_core::{
     StoreError,
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
-        Sealed, Selection, Settled, Settlement, Share, Shared, Stuck, StuckQuery,
+        Progress, Sealed, Selection, Settled, Settlement, Share, Shared, Stuck, StuckQuery,
     },
 };
 use tokio::time::sleep;
@@ -111,7 +111,7 @@ impl Outbox for View {
 
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
         let effect = async {
-            let lags = settlement.lanes.iter().map(|progress| progress.lags.len()).sum();
+            let lanes = settlement.lanes.iter().map(far).collect();
             let (aside, done) = (settlement.aside.clone(), settlement.done.clone());
             let settled = self.inner.settle_messages(settlement).await?;
             let late: BTreeSet<Lane> = settled.late.iter().copied().collect();
@@ -120,7 +120,7 @@ impl Outbox for View {
                 aside: aside.iter().filter(|it| kept(&it.lane)).map(noted).collect(),
                 done: done.iter().filter(|(lane, _)| kept(lane)).map(|(_, id)| *id).collect(),
                 late: settled.late.clone(),
-                lags,
+                lanes,
             });
             Ok(settled)
         };
@@ -206,4 +206,10 @@ impl Retain for View {
     async fn discard(&self, sealed: Sealed) -> Result<u64, StoreError> {
         self.call("discard", self.inner.discard(sealed)).await
     }
+}
+
+/// How far a lane is, for the record.
+fn far(progress: &Progress) -> (Lane, i64, Vec<(String, i64)>) {
+    let lags = progress.lags.iter().map(|lag| (lag.sink.clone(), lag.cursor));
+    (progress.lane, progress.cursor, lags.collect())
 }

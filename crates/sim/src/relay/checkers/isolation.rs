@@ -38,7 +38,7 @@ pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
         let own = plan.nature != Nature::Good
             || plan.key.as_deref().is_some_and(|key| waiting.contains(key));
         let slow = server.max_group == 1 && server.takes > Duration::from_millis(50);
-        let ill = !server.spells.is_empty() || server.unknown > 0.0 || slow;
+        let ill = !server.spells.is_empty() || server.unknown > 0.0 || slow || shut(view, sink);
         let coalesces = scenario.topics[plan.topic].policy.coalesce;
         if own || ill || coalesces {
             continue;
@@ -51,4 +51,12 @@ pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
         })?;
     }
     Ok(())
+}
+
+/// Whether items make the sink look absent, or too busy: then everybody waits.
+fn shut(view: &View<'_>, sink: usize) -> bool {
+    view.scenario.messages.iter().any(|message| {
+        let shuts = matches!(message.nature, Nature::Away(..) | Nature::Busy(_));
+        shuts && view.scenario.steady(message.topic) == Some(sink)
+    })
 }
