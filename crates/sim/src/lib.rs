@@ -14,6 +14,7 @@ mod faults;
 mod hands;
 mod history;
 mod plan;
+pub mod relay;
 mod scheduler;
 mod store;
 mod workload;

@@ -1,0 +1,39 @@
+//! One checker per law. Each looks at the whole history and says what broke.
+
+mod attempts;
+mod clean_stop;
+mod drained;
+mod duplicates;
+mod isolation;
+mod nothing_vanishes;
+mod order;
+
+use super::{End, Scenario, view::View};
+
+type Checker = fn(&View<'_>, &End) -> Result<(), String>;
+
+/// Every checker, with its law.
+const CHECKERS: [(&str, Checker); 7] = [
+    ("law 6, nothing vanishes", nothing_vanishes::check),
+    ("law 6, the drain delivers what can be delivered", drained::check),
+    ("law 5, order per key", order::check),
+    ("duplicates only with an excuse", duplicates::check),
+    ("law 8, only an item's own failure uses up an attempt", attempts::check),
+    ("law 11, clean stop", clean_stop::check),
+    ("law 7, isolation", isolation::check),
+];
+
+/// Runs every checker.
+pub fn check_all(scenario: &Scenario, end: &End) -> Result<(), String> {
+    let view = View::new(scenario, &end.history);
+    let broken = |(law, check): &(&str, Checker)| {
+        check(&view, end).err().map(|broken| format!("{law}: {broken}"))
+    };
+    let all: Vec<String> = CHECKERS.iter().filter_map(broken).collect();
+    if all.is_empty() { Ok(()) } else { Err(all.join("\n  ")) }
+}
+
+/// Fails with a message unless something holds.
+fn ensure(holds: bool, broken: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(broken()) }
+}

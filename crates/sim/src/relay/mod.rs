@@ -1,0 +1,48 @@
+//! Relays and the memory store under a seeded scheduler and virtual time.
+//!
+//! A seed decides everything: what is published and when, where it goes, what sinks make of it and how
+//! they fail, which relays start, crash, freeze, stop and come back, with which routes, and what an
+//! operator does to the dead. Afterwards a healthy relay with healthy sinks delivers what is left, and
+//! one checker per law looks at the whole history. A failing seed fails again:
+//!
+//! ```text
+//! TIDEGATE_SIM_SEED=4711 cargo test -p tidegate-sim --test relay_seeds
+//! ```
+//!
+//! Each kind of trouble is a [`Hazard`] that can be left out, so that what breaks a law can be told:
+//!
+//! ```text
+//! TIDEGATE_SIM_HAZARDS=crash,hang TIDEGATE_SIM_SEED=4711 cargo test -p tidegate-sim --test relay_seeds
+//! ```
+
+pub mod checkers;
+mod dice;
+mod hazards;
+mod history;
+mod ice;
+mod life;
+mod routing;
+mod scenario;
+mod server;
+mod sink;
+mod store;
+mod view;
+mod world;
+
+pub use hazards::{Hazard, Hazards};
+pub use history::{Entry, Event};
+pub use scenario::{Ending, LifePlan, Scenario};
+pub use world::{End, simulate};
+
+/// Simulates what `seed` plans with these hazards and checks every law; an error says which law broke,
+/// and how.
+pub fn check_seed(seed: u64, hazards: Hazards) -> Result<End, String> {
+    check(&Scenario::from_seed(seed, hazards)).map_err(|broken| format!("seed {seed}: {broken}"))
+}
+
+/// Simulates a scenario and checks every law.
+pub fn check(scenario: &Scenario) -> Result<End, String> {
+    let end = simulate(scenario)?;
+    checkers::check_all(scenario, &end)?;
+    Ok(end)
+}

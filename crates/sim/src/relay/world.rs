@@ -1,0 +1,179 @@
+//! Lets a scenario happen.
+
+use super::{
+    dice::dice,
+    history::{Entry, Event, History},
+    life::Stage,
+    scenario::{Decision, Ending, Scenario},
+    server::Server,
+};
+use crate::{plan::Fate, scheduler::Scheduler};
+use rand::RngExt;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tidegate_core::{
+    InspectOutbox, Memory, MessageId, NewMessage, Publish,
+    outbox::{AuditLine, Selection, Stuck, StuckQuery, StuckState, TopicStatus},
+};
+use tokio::{
+    runtime::Builder,
+    time::{sleep_until, timeout},
+};
+
+/// What trouble there is ends by itself within this.
+const TROUBLE: Duration = Duration::from_secs(600);
+/// A healthy relay delivers what is left within this: expired leases, delays, retries and all.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// How the world looks when all is done.
+#[derive(Debug)]
+pub struct End {
+    /// All that happened.
+    pub history: Vec<Entry>,
+    /// How often the relay of each life was polled, with the waiting for its start.
+    pub polls: Vec<u64>,
+    /// What is set aside.
+    pub stuck: Vec<Stuck>,
+    /// How topics stand.
+    pub topics: Vec<TopicStatus>,
+}
+
+impl End {
+    /// Names the history: the same for the same world.
+    pub fn digest(&self) -> u64 {
+        let text = format!("{:?}", self.history);
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    }
+}
+
+/// Lets the scenario happen, on a thread of its own. An error says what never ended, or ended too soon.
+pub fn simulate(scenario: &Scenario) -> Result<End, String> {
+    let scenario = Arc::new(scenario.clone());
+    let world = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime can be made").block_on(happen(scenario))
+    });
+    world.join().unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+async fn happen(scenario: Arc<Scenario>) -> Result<End, String> {
+    let history = History::begin();
+    let clock = history.clone();
+    // Far from zero, so that nothing is due before it is published.
+    let store = Memory::new(move || Duration::from_secs(1_000) + clock.now());
+    let server = |place| Arc::new(Server::new(place, &scenario, &history));
+    let servers = (0..scenario.servers.len()).map(server).collect();
+    let stage = Stage { scenario: scenario.clone(), store, servers, history };
+    let errors: Arc<Mutex<Vec<String>>> = Arc::default();
+    let mut scheduler = Scheduler::new(scenario.seed);
+    for (life, plan) in scenario.lives.iter().enumerate() {
+        let fate = match plan.ending {
+            Ending::CrashAtPoll { polls } => Fate::Crashes { polls },
+            _ => Fate::Lives,
+        };
+        let (life, errors) = (stage.clone().live(life, plan.clone()), errors.clone());
+        let life = async move {
+            if let Err(error) = life.await {
+                errors.lock().expect("nothing panics while it holds the lock").push(error);
+            }
+        };
+        scheduler.add(life, fate);
+    }
+    scheduler.add(publish(stage.clone()), Fate::Lives);
+    scheduler.add(decide(stage.clone()), Fate::Lives);
+    let polls = timeout(TROUBLE, scheduler).await.map_err(|_| "law 11: a relay does not stop")?;
+    if let Some(error) = errors.lock().expect("nothing panics while it holds the lock").first() {
+        return Err(error.clone());
+    }
+    stage.servers.iter().for_each(|server| server.calm_down());
+    let drain = stage.clone().live(scenario.lives.len(), scenario.healthy());
+    let drained = timeout(DRAIN, drain).await;
+    drained.map_err(|_| format!("the drain does not end: {:?}", stage.history.read().last()))??;
+    end(&stage, polls).await
+}
+
+async fn end(stage: &Stage, polls: Vec<u64>) -> Result<End, String> {
+    let query = StuckQuery { limit: 10_000, ..StuckQuery::default() };
+    let fine = "reading memory does not fail";
+    let stuck = stage.store.stuck(query).await.expect(fine);
+    let topics = stage.store.outbox().await.expect(fine).topics;
+    Ok(End { history: stage.history.read(), polls, stuck, topics })
+}
+
+/// The place that history gives to whoever is no relay.
+fn nobody(stage: &Stage) -> usize {
+    stage.scenario.lives.len() + 1
+}
+
+async fn publish(stage: Stage) {
+    let messages = &stage.scenario.messages;
+    let mut next = 0;
+    while next < messages.len() {
+        let at = messages[next].at;
+        sleep_until(stage.history.instant(at)).await;
+        let together = messages[next..].iter().take_while(|message| message.at == at).count();
+        let new = (next..next + together).map(|place| NewMessage {
+            topic: stage.scenario.topics[messages[place].topic].name.clone(),
+            key: messages[place].key.clone(),
+            payload: place.to_string().into_bytes(),
+            delay: messages[place].delay,
+            ..NewMessage::default()
+        });
+        let ids = stage.store.publish(new.collect()).await;
+        let ids = ids.expect("the scenario has only good messages");
+        for (message, id) in (next..).zip(ids) {
+            stage.history.add(nobody(&stage), Event::Published { id, message });
+        }
+        next += together;
+    }
+}
+
+async fn decide(stage: Stage) {
+    for (number, decision) in stage.scenario.decisions.iter().enumerate() {
+        sleep_until(stage.history.instant(decision.at)).await;
+        carry_out(&stage, number, *decision).await;
+    }
+}
+
+async fn carry_out(stage: &Stage, number: usize, decision: Decision) {
+    let fine = "reading memory does not fail";
+    let dead = StuckQuery { state: Some(StuckState::Dead), limit: 10_000, ..StuckQuery::default() };
+    let dead = stage.store.stuck(dead).await.expect(fine);
+    let mut rng = dice(stage.scenario.seed, [0xdec1de, number as u64, 0]);
+    let ids: Vec<MessageId> =
+        dead.iter().map(|it| it.id).filter(|_| rng.random_bool(decision.share)).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let which = Selection { ids: Some(ids.clone()), ..Selection::default() };
+    let by = AuditLine::default();
+    if decision.retry {
+        if decision.mends {
+            let messages = places(stage, &ids);
+            stage.servers.iter().for_each(|server| server.mend(&messages));
+        }
+        stage.history.add(nobody(stage), Event::Retried(ids));
+        stage.store.retry_dead(which, &by).await.expect(fine);
+    } else {
+        stage.history.add(nobody(stage), Event::Dropped(ids));
+        stage.store.drop_dead(which, &by).await.expect(fine);
+    }
+}
+
+/// The places of messages in the scenario.
+fn places(stage: &Stage, ids: &[MessageId]) -> Vec<usize> {
+    let ids: BTreeSet<MessageId> = ids.iter().copied().collect();
+    let place = |entry: Entry| match entry.event {
+        Event::Published { id, message } if ids.contains(&id) => Some(message),
+        _ => None,
+    };
+    stage.history.read().into_iter().filter_map(place).collect()
+}
