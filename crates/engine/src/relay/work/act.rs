@@ -21,7 +21,8 @@ impl Work<'_> {
             while self.sending[sink].len() < limit && self.flow.queues[sink].has_ready() {
                 let most = channel.size().get();
                 let Some(group) = self.flow.next_group(sink, most) else { break };
-                self.sending[sink].push(group.since);
+                let group = Arc::new(group);
+                self.sending[sink].push(group.clone());
                 let (channel, stop) = (channel.clone(), self.stop.clone());
                 let scene = Sending {
                     stop,
@@ -35,12 +36,11 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn sent(&mut self, group: Group, verdicts: Vec<Option<Verdict>>, now: Instant) {
-        let sending = &mut self.sending[group.sink];
-        if let Some(at) = sending.iter().position(|since| *since == group.since) {
-            sending.swap_remove(at);
+    pub(super) fn sent(&mut self, group: Arc<Group>, verdicts: Vec<Option<Verdict>>, now: Instant) {
+        self.sending[group.sink].retain(|sending| !Arc::ptr_eq(sending, &group));
+        if let Some(group) = Arc::into_inner(group) {
+            self.flow.answered(group, verdicts);
         }
-        self.flow.answered(group, verdicts);
         self.settle_by(now + FLUSH);
     }
 }
@@ -80,10 +80,10 @@ impl Drop for Sending {
     }
 }
 
-async fn deliver(channel: Arc<Channel>, scene: Sending, group: Group) -> Event {
+async fn deliver(channel: Arc<Channel>, scene: Sending, group: Arc<Group>) -> Event {
     let items: Vec<Item<'_>> = group.messages.iter().map(|queued| queued.message.item()).collect();
     // What ends a load is waited for by a relay: there is no other error.
     let (verdicts, _) = send(&channel, &scene, &items).await;
     drop(items);
-    Event::Sent(Box::new(group), verdicts)
+    Event::Sent(group, verdicts)
 }

@@ -103,7 +103,7 @@ enum Event {
     Shared(Result<Shared, StoreError>),
     Claimed(Result<Claim, StoreError>, Asked),
     Settled(Result<Settled, StoreError>),
-    Sent(Box<Group>, Vec<Option<Verdict>>),
+    Sent(Arc<Group>, Vec<Option<Verdict>>),
     Published,
     GivenBack,
     /// Something that nobody waits for.
@@ -168,8 +168,8 @@ struct Work<'r> {
     /// It is not known what became of the last settlement, and never will be.
     settle_failed: bool,
     retain_at: Instant,
-    /// For each sink, the groups on their way, by how long their oldest message has waited.
-    sending: Vec<Vec<Instant>>,
+    /// For each sink, the groups on their way.
+    sending: Vec<Vec<Arc<Group>>>,
     in_flight: Arc<AtomicUsize>,
 }
 
@@ -280,7 +280,7 @@ impl<'r> Work<'r> {
                 }
                 self.leave_lanes();
             }
-            Ok(Event::Sent(group, verdicts)) => self.sent(*group, verdicts, now),
+            Ok(Event::Sent(group, verdicts)) => self.sent(group, verdicts, now),
             Ok(Event::Published) => {
                 self.look.next = now;
                 let store = self.relay.store.clone();

@@ -53,7 +53,7 @@ fn check_line(view: &View<'_>, line: &Line<'_>) -> Result<(), String> {
 fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
     let delayed = view.scenario.messages[known.message].delay.is_some();
     let dropped = known.dropped.is_some_and(|at| at < by);
-    let covered = known.accepted.is_empty() && is_covered(view, id, known);
+    let covered = is_covered(view, id, known);
     delayed
         || dropped
         || covered
