@@ -4,6 +4,7 @@ use super::{
     flow::Flow,
     queue::{Fit, Queued},
 };
+use crate::deliver::Verdicts;
 use std::collections::HashMap;
 use tidegate_core::outbox::KeyHash;
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ pub(super) struct Group {
     pub covered: Vec<(Queued, usize)>,
     /// Since when the oldest of them has waited.
     pub since: Instant,
+    /// On the messages, as far as they are known.
+    pub verdicts: Verdicts,
 }
 
 impl Group {
@@ -57,6 +60,7 @@ impl Flow {
                 None => kept.push(queued),
             }
         }
-        Some(Group { sink, messages: kept, covered, since })
+        let verdicts = Verdicts::none(kept.len());
+        Some(Group { sink, messages: kept, covered, since, verdicts })
     }
 }

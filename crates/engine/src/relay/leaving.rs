@@ -2,7 +2,6 @@
 
 use super::{
     flow::Flow,
-    group::Group,
     lanes::{LaneState, Leaving},
     queue::Queued,
     reading::PATIENCE,
@@ -47,14 +46,10 @@ impl Flow {
         }
     }
 
-    /// Nothing more will be sent, and some groups were never answered. What is done is not to be repeated for
-    /// the sake of what is not: that is set aside, or its line gets a cursor of its own.
-    pub fn wind_up(&mut self, unanswered: Vec<Group>) {
-        let covered = |group: Group| group.covered.into_iter().map(|(queued, _)| queued);
-        let messages = |mut group: Group| {
-            std::mem::take(&mut group.messages).into_iter().chain(covered(group))
-        };
-        let mut left: Vec<Queued> = unanswered.into_iter().flat_map(messages).collect();
+    /// Nothing more will be sent. What is done is not to be repeated for the sake of what is not: that is
+    /// set aside, or its line gets a cursor of its own.
+    pub fn wind_up(&mut self) {
+        let mut left: Vec<Queued> = Vec::new();
         for lane in self.lanes.keys() {
             left.extend(self.queues.iter_mut().flat_map(|queue| queue.take_lane(*lane, false)));
         }

@@ -1,7 +1,7 @@
 //! When a relay ends, and how.
 
 use super::{Event, RelayError, Work, settle::settle};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tidegate_core::{
     StoreError,
     outbox::{GiveBack, LANES, Settlement, StuckQuery, StuckState, TopicStatus},
@@ -66,8 +66,10 @@ impl Work<'_> {
             tracing::warn!("deliveries took longer than the grace: they may be repeated");
         }
         self.events.shutdown().await;
-        let unanswered = self.sending.iter_mut().flat_map(|groups| groups.drain(..));
-        self.flow.wind_up(unanswered.filter_map(Arc::into_inner).collect());
+        let unanswered: Vec<_> =
+            self.sending.iter_mut().flat_map(|groups| groups.drain(..)).collect();
+        unanswered.into_iter().for_each(|group| self.answered(group));
+        self.flow.wind_up();
         let store = self.relay.store.clone();
         if let Some(settlement) = self.flow.settlement() {
             let settlement = Settlement { lease: self.relay.options.lease, ..settlement };

@@ -27,7 +27,6 @@ use std::{
 use tidegate_core::{
     OutboxStore, StoreError,
     outbox::{Claim, KeyHash, Settled, Shared},
-    sink::Verdict,
 };
 use tidegate_pacer::{OutOfRange, Pacer, Statistics};
 use tokio::{
@@ -103,7 +102,7 @@ enum Event {
     Shared(Result<Shared, StoreError>),
     Claimed(Result<Claim, StoreError>, Asked),
     Settled(Result<Settled, StoreError>),
-    Sent(Arc<Group>, Vec<Option<Verdict>>),
+    Sent(Arc<Group>),
     Published,
     GivenBack,
     /// Something that nobody waits for.
@@ -280,7 +279,7 @@ impl<'r> Work<'r> {
                 }
                 self.leave_lanes();
             }
-            Ok(Event::Sent(group, verdicts)) => self.sent(group, verdicts, now),
+            Ok(Event::Sent(group)) => self.sent(group, now),
             Ok(Event::Published) => {
                 self.look.next = now;
                 let store = self.relay.store.clone();
