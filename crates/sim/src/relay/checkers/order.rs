@@ -68,7 +68,8 @@ fn stands_for(view: &View<'_>, later: &Known, earlier: &Known) -> bool {
 fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
     let delayed = view.scenario.messages[known.message].delay.is_some();
     let dropped = known.dropped.is_some_and(|at| at < by);
-    let covered = known.accepted.is_empty() && is_covered(view, id, known);
+    let strays = |it: &Acceptance| view.right(known, it) >= Right::InFlight;
+    let covered = known.accepted.iter().all(strays) && is_covered(view, id, known);
     delayed || dropped || covered || skips(view, id, known, by)
 }
 
