@@ -13,7 +13,7 @@ pub enum Hazard {
     Freeze,
     /// Relays stop, and others start while some run.
     Restart,
-    /// Relays are asked to stop while messages wait in their memory.
+    /// Relays are asked to stop while messages wait in their memory, with little time to do so.
     Stop,
     /// Several relays at a time.
     Relays,

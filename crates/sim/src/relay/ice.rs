@@ -4,22 +4,41 @@ use super::history::{Event, History};
 use std::{
     future::Future,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
-    sync::watch,
+    sync::Notify,
     time::{Sleep, sleep},
 };
 
-/// Whether a relay is frozen. What it has spawned waits here before each call, and before each answer.
+/// Whether a relay is frozen. What it has spawned waits here before each call, and before each answer; it
+/// goes on in the order in which it came.
 #[derive(Clone, Debug, Default)]
-pub struct Ice(watch::Sender<bool>);
+pub struct Ice(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    frozen: AtomicBool,
+    thawed: Notify,
+}
 
 impl Ice {
     pub async fn thawed(&self) {
-        // The sender lives as long as `self`: waiting cannot fail.
-        let _ = self.0.subscribe().wait_for(|frozen| !*frozen).await;
+        while self.0.frozen.load(Relaxed) {
+            self.0.thawed.notified().await;
+        }
+    }
+
+    fn set(&self, frozen: bool) {
+        self.0.frozen.store(frozen, Relaxed);
+        if !frozen {
+            self.0.thawed.notify_waiters();
+        }
     }
 }
 
@@ -55,7 +74,7 @@ impl<F: Future> Freezing<F> {
         }
         self.thaw = None;
         self.history.add(self.life, Event::Thawed);
-        self.ice.0.send_replace(false);
+        self.ice.set(false);
         false
     }
 }
@@ -75,7 +94,7 @@ impl<F: Future> Future for Freezing<F> {
         if let Some(frost) = self.frosts.iter().find(|frost| frost.polls == polls).copied() {
             self.thaw = Some(Box::pin(sleep(frost.length)));
             self.history.add(self.life, Event::Froze);
-            self.ice.0.send_replace(true);
+            self.ice.set(true);
             self.is_frozen(cx);
         }
         Poll::Pending

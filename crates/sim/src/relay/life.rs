@@ -16,7 +16,10 @@ use tidegate_engine::{
     Relay, RelayOptions, Stop,
     relay::{Plan, PlannedSink, RelayWatch},
 };
-use tokio::{sync::watch, time::sleep_until};
+use tokio::{
+    sync::watch,
+    time::{sleep_until, timeout},
+};
 
 /// What all lives share.
 #[derive(Clone)]
@@ -76,13 +79,15 @@ impl Stage {
                     return Ok(());
                 }
                 let busy = self.scenario.hazards.has(Hazard::Stop);
-                match at_rest(&mut run, watch, busy).await {
-                    Some(ran) => ran,
-                    None => {
+                match timeout(REST, at_rest(&mut run, watch, busy)).await {
+                    Ok(Some(ran)) => ran,
+                    Ok(None) => {
                         history.add(life, Event::ToldToStop);
                         stop.stop();
                         run.await
                     }
+                    // Nothing gets done: it must end without a word.
+                    Err(_) => return Ok(()),
                 }
             }
         };
@@ -138,6 +143,9 @@ async fn at_rest<F: Future + Unpin>(
         _ = watch.wait_for(|watch| busy || idle(watch)) => None,
     }
 }
+
+/// How long a relay may go on until no message waits in its memory.
+const REST: Duration = Duration::from_secs(30);
 
 /// How long a relay may take to stop beyond its grace: two seconds for each of its last two calls.
 pub const LAST_CALLS: Duration = Duration::from_secs(4);

@@ -390,11 +390,13 @@ fn life(
     let known = (starts_at.as_millis() as usize * routings / 12_000).min(routings - 1);
     let routing = if rng.random_bool(0.1) { rng.random_range(0..routings) } else { known };
     let keep = rng.random_bool(0.3).then(|| ms(rng.random_range(0..4_000)));
+    let lease = ms(one_of(rng, &[400, 1_500, 5_000]));
+    let grace = one_of(rng, &[500, 3_000]);
     LifePlan {
         relay,
         routing,
-        lease: ms(one_of(rng, &[400, 1_500, 5_000])),
-        grace: ms(one_of(rng, &[500, 3_000])),
+        lease,
+        grace: ms(if hazards.has(Hazard::Stop) { grace } else { 10_000 }),
         poll: ms(one_of(rng, &[50, 100, 400])),
         keep: keep.filter(|_| hazards.has(Hazard::Retain)),
         starts_at,

@@ -173,22 +173,25 @@ impl<'a> View<'a> {
         self.froze.get(&life).is_some_and(|all| all.iter().any(|at| from < *at && *at < to))
     }
 
-    /// By which right a message was taken in.
+    /// By which right a message was taken in. If its relay has read it twice, it may have sent what it read
+    /// first.
     pub fn right(&self, known: &Known, accepted: &Acceptance) -> Right {
         let Some(lane) = known.lane else { return Right::Valid };
-        let mut claims = known.claimed.iter().rev();
-        let claim = claims.find(|(at, life)| *at < accepted.request && *life == accepted.life);
-        let Some((claim, life)) = claim else { return Right::Valid };
-        let read = self.tenure(lane, *claim).filter(|tenure| tenure.life == *life);
-        if read.is_some() && read == self.tenure(lane, accepted.at) {
-            Right::Valid
-        } else if read.is_some() && read == self.tenure(lane, accepted.request) {
-            Right::InFlight
-        } else if self.froze(*life, *claim, accepted.request) {
-            Right::Frozen
-        } else {
-            Right::Gone
-        }
+        let claims = known.claimed.iter();
+        let claims = claims.filter(|(at, life)| *at < accepted.request && *life == accepted.life);
+        let rights = claims.map(|(claim, life)| {
+            let read = self.tenure(lane, *claim).filter(|tenure| tenure.life == *life);
+            if read.is_some() && read == self.tenure(lane, accepted.at) {
+                Right::Valid
+            } else if read.is_some() && read == self.tenure(lane, accepted.request) {
+                Right::InFlight
+            } else if self.froze(*life, *claim, accepted.request) {
+                Right::Frozen
+            } else {
+                Right::Gone
+            }
+        });
+        rights.max().unwrap_or(Right::Valid)
     }
 
     /// For messages to people.
@@ -204,14 +207,14 @@ impl<'a> View<'a> {
 
 /// By which right a message was taken in. A sink cannot be fenced: what was on its way when a lane was
 /// lost, or what a frozen relay had in its hands, arrives whoever has the lane by then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Right {
     /// The lane is still that relay's.
     Valid,
+    /// It had been lost before the request was sent, and the relay could know.
+    Gone,
     /// It was when the request was sent.
     InFlight,
     /// It was lost while the relay was frozen.
     Frozen,
-    /// It had been lost before the request was sent, and the relay could know.
-    Gone,
 }

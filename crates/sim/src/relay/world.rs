@@ -31,6 +31,8 @@ const DRAIN: Duration = Duration::from_secs(120);
 /// How the world looks when all is done.
 #[derive(Debug)]
 pub struct End {
+    /// What never ended, or ended too soon.
+    pub failure: Option<String>,
     /// All that happened.
     pub history: Vec<Entry>,
     /// How often the relay of each life was polled, with the waiting for its start.
@@ -50,21 +52,21 @@ impl End {
     }
 }
 
-/// Lets the scenario happen, on a thread of its own. An error says what never ended, or ended too soon.
+/// Lets the scenario happen, on a thread of its own. An error says what panicked.
 pub fn simulate(scenario: &Scenario) -> Result<End, String> {
     let scenario = Arc::new(scenario.clone());
     let world = std::thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime can be made").block_on(happen(scenario))
     });
-    world.join().unwrap_or_else(|panic| {
+    world.join().map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        Err(format!("panicked: {}", text.unwrap_or_default()))
+        format!("panicked: {}", text.unwrap_or_default())
     })
 }
 
-async fn happen(scenario: Arc<Scenario>) -> Result<End, String> {
+async fn happen(scenario: Arc<Scenario>) -> End {
     let history = History::begin();
     let clock = history.clone();
     // Far from zero, so that nothing is due before it is published.
@@ -72,9 +74,28 @@ async fn happen(scenario: Arc<Scenario>) -> Result<End, String> {
     let server = |place| Arc::new(Server::new(place, &scenario, &history));
     let servers = (0..scenario.servers.len()).map(server).collect();
     let stage = Stage { scenario: scenario.clone(), store, servers, history };
+    let mut polls = Vec::new();
+    let mut failure = trouble(&stage, &mut polls).await.err();
+    if failure.is_none() {
+        stage.servers.iter().for_each(|server| server.calm_down());
+        let drain = stage.clone().live(scenario.lives.len(), scenario.healthy());
+        failure = match timeout(DRAIN, drain).await {
+            Ok(drained) => drained.err(),
+            Err(_) => Some("the drain does not end".to_owned()),
+        };
+    }
+    let query = StuckQuery { limit: 10_000, ..StuckQuery::default() };
+    let fine = "reading memory does not fail";
+    let stuck = stage.store.stuck(query).await.expect(fine);
+    let topics = stage.store.outbox().await.expect(fine).topics;
+    End { failure, history: stage.history.read(), polls, stuck, topics }
+}
+
+/// All relays but the healthy one, publishers, and whoever decides about the dead.
+async fn trouble(stage: &Stage, polls: &mut Vec<u64>) -> Result<(), String> {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
-    let mut scheduler = Scheduler::new(scenario.seed);
-    for (life, plan) in scenario.lives.iter().enumerate() {
+    let mut scheduler = Scheduler::new(stage.scenario.seed);
+    for (life, plan) in stage.scenario.lives.iter().enumerate() {
         let fate = match plan.ending {
             Ending::CrashAtPoll { polls } => Fate::Crashes { polls },
             _ => Fate::Lives,
@@ -89,23 +110,9 @@ async fn happen(scenario: Arc<Scenario>) -> Result<End, String> {
     }
     scheduler.add(publish(stage.clone()), Fate::Lives);
     scheduler.add(decide(stage.clone()), Fate::Lives);
-    let polls = timeout(TROUBLE, scheduler).await.map_err(|_| "law 11: a relay does not stop")?;
-    if let Some(error) = errors.lock().expect("nothing panics while it holds the lock").first() {
-        return Err(error.clone());
-    }
-    stage.servers.iter().for_each(|server| server.calm_down());
-    let drain = stage.clone().live(scenario.lives.len(), scenario.healthy());
-    let drained = timeout(DRAIN, drain).await;
-    drained.map_err(|_| format!("the drain does not end: {:?}", stage.history.read().last()))??;
-    end(&stage, polls).await
-}
-
-async fn end(stage: &Stage, polls: Vec<u64>) -> Result<End, String> {
-    let query = StuckQuery { limit: 10_000, ..StuckQuery::default() };
-    let fine = "reading memory does not fail";
-    let stuck = stage.store.stuck(query).await.expect(fine);
-    let topics = stage.store.outbox().await.expect(fine).topics;
-    Ok(End { history: stage.history.read(), polls, stuck, topics })
+    *polls = timeout(TROUBLE, scheduler).await.map_err(|_| "a relay does not stop")?;
+    let errors = errors.lock().expect("nothing panics while it holds the lock");
+    errors.first().map_or(Ok(()), |error| Err(error.clone()))
 }
 
 /// The place that history gives to whoever is no relay.

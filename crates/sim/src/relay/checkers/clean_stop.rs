@@ -1,7 +1,7 @@
 //! A relay that is asked to stop ends within its grace, and holds no lane afterwards.
 
 use super::ensure;
-use crate::relay::{End, Event, life::LAST_CALLS, view::View};
+use crate::relay::{End, Event, Hazard, life::LAST_CALLS, view::View};
 use std::time::Duration;
 
 /// Timers are coarse.
@@ -25,7 +25,7 @@ pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
             .history
             .iter()
             .any(|entry| entry.life == life && matches!(entry.event, Event::Failed { .. }));
-        let slow = plan.faults.slow > 0.0;
+        let slow = plan.faults.slow > 0.0 || !view.scenario.hazards.has(Hazard::Stop);
         let kept = view.kept(life);
         ensure(!calm || frozen || slow || kept == 0, || {
             format!("relay {life} stopped and kept {kept} lanes")

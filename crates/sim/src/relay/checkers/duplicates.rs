@@ -49,7 +49,9 @@ fn is_excused(
         done.then_some(*at)
     });
     let Some(answered) = answer.filter(|at| *at < second.at) else { return true };
-    let lost = known.lane.is_some_and(|lane| view.was_lost(lane, first.request, second.at));
+    let mut claims = known.claimed.iter().filter(|(_, life)| *life == second.life);
+    let read = claims.next().map_or(first.request, |(at, _)| first.request.min(*at));
+    let lost = known.lane.is_some_and(|lane| view.was_lost(lane, read, second.at));
     lost || view.right(known, first) != Right::Valid
         || view.right(known, second) != Right::Valid
         || ended_without_store(view, first.life, answered, second.at)

@@ -25,6 +25,9 @@ const CHECKERS: [(&str, Checker); 7] = [
 
 /// Runs every checker.
 pub fn check_all(scenario: &Scenario, end: &End) -> Result<(), String> {
+    if let Some(failure) = &end.failure {
+        return Err(failure.clone());
+    }
     let view = View::new(scenario, &end.history);
     let broken = |(law, check): &(&str, Checker)| {
         check(&view, end).err().map(|broken| format!("{law}: {broken}"))

@@ -37,35 +37,58 @@ fn check_line(view: &View<'_>, line: &Line<'_>) -> Result<(), String> {
         let Some(first) = known.accepted.first() else { continue };
         for (earlier, before) in &line[..at] {
             let seen = before.accepted.first().is_some_and(|it| it.is_before(first));
-            ensure(seen || is_excused(view, *earlier, before, first.at), || {
+            let covered = line.iter().any(|(later, it)| {
+                let by = it.accepted.first().is_some_and(|by| !first.is_before(by));
+                later > earlier && by && stands_for(view, it, before)
+            });
+            ensure(seen || covered || is_excused(view, *earlier, before, first.at), || {
                 let (when, ours) = (when(view, before), when(view, known));
                 format!("{id} {ours} was taken in before {earlier} {when}")
             })?;
         }
-        for again in &known.accepted[1..] {
+        let covered = |it: &&Acceptance| {
+            let covers = |later: &Known| later.accepted.first().is_some_and(|by| by.is_before(it));
+            line[at + 1..].iter().any(|(_, later)| stands_for(view, later, known) && covers(later))
+        };
+        let (first, rest) = known.accepted.split_at(1);
+        for again in first.iter().filter(covered).chain(rest) {
             check_again(view, (*id, known), again, &line[at + 1..])?;
         }
     }
     Ok(())
 }
 
+/// Whether a message of the same key stands for an earlier one.
+fn stands_for(view: &View<'_>, later: &Known, earlier: &Known) -> bool {
+    let topic = |known: &Known| view.scenario.messages[known.message].topic;
+    view.scenario.policy(earlier.message).coalesce && topic(later) == topic(earlier)
+}
+
 /// Whether a message need not have been taken in by then.
 fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
     let delayed = view.scenario.messages[known.message].delay.is_some();
     let dropped = known.dropped.is_some_and(|at| at < by);
-    let covered = is_covered(view, id, known);
-    delayed
-        || dropped
-        || covered
-        || known.aside.iter().any(|(at, aside)| skips(view, id, *at, aside, by))
+    let strays = |it: &Acceptance| view.right(known, it) >= Right::InFlight;
+    let covered = known.accepted.iter().all(strays) && is_covered(view, id, known);
+    delayed || dropped || covered || skips(view, id, known, by)
 }
 
-/// Whether a message was given up, for a reason that was known by then, and its key goes on.
-fn skips(view: &View<'_>, id: MessageId, at: Place, aside: &Aside, by: Place) -> bool {
-    let Aside::Dead { then: OnDead::Skip, .. } = aside else { return false };
-    let answers = view.requests.values().filter(|request| request.ids.contains(&id));
-    let answers = answers.filter_map(|request| request.answer.as_ref()).map(|(at, _)| *at);
-    answers.filter(|answer| *answer < at).max().is_some_and(|answer| answer < by)
+/// Whether a message was given up, for a reason that was known by then, and its key goes on. If the relay
+/// that knew crashed before it could say so, the message must have died again, and not been taken in.
+fn skips(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
+    let skips = |aside: &Aside| matches!(aside, Aside::Dead { then: OnDead::Skip, .. });
+    let requests = view.requests.values().filter(|request| request.ids.contains(&id));
+    let answers: Vec<Place> =
+        requests.filter_map(|request| request.answer.as_ref()).map(|(at, _)| *at).collect();
+    let mut deaths = known.aside.iter().filter(|(_, aside)| skips(aside));
+    deaths.any(|(at, _)| {
+        let before = answers.iter().filter(|answer| *answer < at);
+        let known_by = match known.accepted.is_empty() {
+            true => before.min(),
+            false => before.max(),
+        };
+        known_by.is_some_and(|answer| *answer < by)
+    })
 }
 
 /// A message is taken in again: what had been taken in behind it follows again.
@@ -77,12 +100,7 @@ fn check_again(
 ) -> Result<(), String> {
     let right = view.right(known, again);
     let delayed = view.scenario.messages[known.message].delay.is_some();
-    // What was given up went behind those that followed it, when somebody tried it once more.
-    let skipped = known
-        .aside
-        .iter()
-        .any(|(_, aside)| matches!(aside, Aside::Dead { then: OnDead::Skip, .. }));
-    if delayed || skipped || matches!(right, Right::InFlight | Right::Frozen) {
+    if delayed || matches!(right, Right::InFlight | Right::Frozen) {
         return Ok(());
     }
     for (at, (other, newer)) in later.iter().enumerate() {
