@@ -11,6 +11,9 @@ use tidegate_core::{
 };
 use tokio::time::Instant;
 
+/// How far a lane is: its cursor, and those of sinks that lag.
+pub type Far = (Lane, i64, Vec<(String, i64)>);
+
 /// Something that took effect.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -35,8 +38,8 @@ pub enum Event {
         done: Vec<MessageId>,
         /// Lanes that were lost.
         late: Vec<Lane>,
-        /// How far lanes are: their cursors, and those of sinks that lag.
-        lanes: Vec<(Lane, i64, Vec<(String, i64)>)>,
+        /// How far lanes are.
+        lanes: Vec<Far>,
     },
     /// A relay sent a request to a sink. The place of this event names the request.
     Asked {

@@ -3,17 +3,19 @@
 //! A seed decides everything: what is published and when, where it goes, what sinks make of it and how
 //! they fail, which relays start, crash, freeze, stop and come back, with which routes, and what an
 //! operator does to the dead. Afterwards a healthy relay with healthy sinks delivers what is left, and
-//! one checker per law looks at the whole history. A failing seed fails again:
+//! one checker per law looks at the whole history. Each kind of trouble is a [`Hazard`] that can be left
+//! out, so that what breaks a law can be told. A failing seed fails again with the same hazards:
 //!
 //! ```text
-//! TIDEGATE_SIM_SEED=4711 cargo test -p tidegate-sim --test relay_seeds
+//! TIDEGATE_SIM_HAZARDS=crash,hang TIDEGATE_SIM_SEED=4711 \
+//!     cargo test -p tidegate-sim --test relay_seeds every_law
+//! TIDEGATE_SIM_HISTORY=1 TIDEGATE_SIM_HAZARDS=crash,hang TIDEGATE_SIM_SEED=4711 \
+//!     cargo test -p tidegate-sim --test relay_seeds a_history -- --nocapture
 //! ```
 //!
-//! Each kind of trouble is a [`Hazard`] that can be left out, so that what breaks a law can be told:
-//!
-//! ```text
-//! TIDEGATE_SIM_HAZARDS=crash,hang TIDEGATE_SIM_SEED=4711 cargo test -p tidegate-sim --test relay_seeds
-//! ```
+//! A relay's main loop is polled by the scheduler of this crate, so that it can be dropped or left alone
+//! between two awaits. What it spawns runs on the same single-threaded runtime, and waits at the seams
+//! while its relay is frozen.
 
 pub mod checkers;
 mod dice;

@@ -2,7 +2,7 @@
 
 use super::{
     dice::{dice, ms},
-    history::{Event, History, noted},
+    history::{Event, Far, History, noted},
     ice::Ice,
     life::Stage,
     scenario::LifePlan,
@@ -209,7 +209,7 @@ impl Retain for View {
 }
 
 /// How far a lane is, for the record.
-fn far(progress: &Progress) -> (Lane, i64, Vec<(String, i64)>) {
+fn far(progress: &Progress) -> Far {
     let lags = progress.lags.iter().map(|lag| (lag.sink.clone(), lag.cursor));
     (progress.lane, progress.cursor, lags.collect())
 }
