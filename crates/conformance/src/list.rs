@@ -208,12 +208,11 @@ macro_rules! __each_case {
                 a_head_comes_with_some_of_those_behind_it,
                 a_head_that_is_not_due_keeps_the_rest,
                 only_the_first_of_a_key_brings_the_rest_up_to_the_next,
-                what_was_delayed_is_told_from_what_failed,
+                what_messages_waited_for_is_told,
                 what_is_under_way_is_left_out,
                 those_due_first_come_first_in_the_order_of_their_ids,
                 next_due_is_the_soonest,
-                due_messages_are_limited_by_bytes,
-                what_waits_behind_two_heads_comes_once;
+                due_messages_are_limited_by_bytes;
             outbox_keys(every):
                 when_the_head_is_done_the_next_is_due,
                 several_of_a_key_are_done_at_once,

@@ -4,6 +4,7 @@ use crate::error::corrupt;
 use std::time::Duration;
 use tidegate_core::{
     Aggregates, Batch, BatchId, BatchState, RetryPolicy, SnapshotHash, StoreError,
+    outbox::StuckState,
 };
 use tokio_postgres::{Row, types::FromSql};
 
@@ -23,6 +24,12 @@ pub(crate) fn get<'a, T: FromSql<'a>>(
 ) -> Result<T, StoreError> {
     let unreadable = |error| corrupt(operation, format!("`{column}` is unreadable: {error}"));
     row.try_get(column).map_err(unreadable)
+}
+
+/// The state of a message that was set aside.
+pub(crate) fn stuck_state(operation: &'static str, row: &Row) -> Result<StuckState, StoreError> {
+    let word: &str = get(operation, row, "state")?;
+    StuckState::parse(word).ok_or_else(|| corrupt(operation, format!("`{word}` is no state")))
 }
 
 /// The batch in a row that has all its columns.

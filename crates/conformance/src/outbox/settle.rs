@@ -101,7 +101,11 @@ pub(crate) async fn what_was_set_aside_is_not_read_again(bench: Bench) {
     assert_eq!(relay.read().await, []);
     let due = relay.due().await;
     assert_eq!(ids(&due), [read[0].id], "one is due, the other later");
-    let origin = Origin::Aside { attempts: 1, sink: super::relay::SINK.to_owned(), delayed: false };
+    let origin = Origin::Aside {
+        attempts: 1,
+        sink: super::relay::SINK.to_owned(),
+        waited_for: StuckState::Retry,
+    };
     assert_eq!(due[0], Message { origin, ..read[0].clone() });
     assert_eq!(relay.due().await, due, "until it is settled");
     let settled = relay.step().done(&due[0]).send().await;

@@ -104,7 +104,7 @@ pub(crate) async fn what_had_no_route_finds_one(bench: Bench) {
     assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["late", "new"]);
     let due = relay.due().await;
     assert_eq!(due.len(), 4);
-    let origin = Origin::Aside { attempts: 0, sink: "new".to_owned(), delayed: false };
+    let origin = Origin::Aside { attempts: 0, sink: "new".to_owned(), waited_for: Retry };
     assert_eq!(due[0], Message { origin, ..read[0].clone() });
     let step = due.iter().fold(relay.step(), |step, message| step.done(message));
     assert_eq!(step.send().await.freed.len(), 2);

@@ -1,6 +1,6 @@
 //! One outbox entry.
 
-use super::{KeyHash, Lane};
+use super::{KeyHash, Lane, StuckState};
 use crate::{
     Headers, StoreError,
     error::{Class, Kind},
@@ -139,7 +139,7 @@ pub enum Origin {
         attempts: u32,
         /// For which sink.
         sink: String,
-        /// It was not due until now: nothing waits for it, but it may have to wait for others.
-        delayed: bool,
+        /// What it waited for: its next attempt, its time, or another of its key that is due as well.
+        waited_for: StuckState,
     },
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 pub(crate) use channel::{Channel, Manner};
 pub use channel::{Meter, Sent};
 pub use clock::WallClock;
-pub(crate) use send::{Scene, send};
+pub(crate) use send::{Scene, Verdicts, send};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::Sink;
 use tidegate_pacer::Gate;

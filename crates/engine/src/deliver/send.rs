@@ -4,7 +4,10 @@ use super::{Channel, Manner};
 use crate::act::HandsError;
 use futures_util::FutureExt;
 use std::{
-    collections::HashSet, panic::AssertUnwindSafe, sync::atomic::Ordering::Relaxed, time::Duration,
+    collections::HashSet,
+    panic::AssertUnwindSafe,
+    sync::{Mutex, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 use tidegate_core::sink::{Answer, Delivery, Hint, Item, Outcome, Verdict};
 use tidegate_pacer::{self as pacer, Clock, Permit, TooLong};
@@ -29,27 +32,38 @@ pub(crate) trait Scene: Send + Sync {
     fn is_alone(&self) -> bool;
 }
 
+/// The verdicts on the items of a group, as far as they are known: also to somebody who does not wait for
+/// the rest.
+#[derive(Debug)]
+pub(crate) struct Verdicts(Mutex<Vec<Option<Verdict>>>);
+
+impl Verdicts {
+    /// Nothing is known yet.
+    pub fn none(items: usize) -> Self {
+        Self(Mutex::new(vec![None; items]))
+    }
+
+    /// What is known.
+    pub fn take(&self) -> Vec<Option<Verdict>> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Option<Verdict>>> {
+        self.0.lock().expect("nothing panics while it holds the lock")
+    }
+}
+
 /// Sends items until each has a verdict. After a stop or a problem nothing more is sent, and some have
 /// none. Items with the same key are sent in their order, and none after one that was not done.
 pub(crate) async fn send(
     channel: &Channel,
     scene: &impl Scene,
     items: &[Item<'_>],
-) -> (Vec<Option<Verdict>>, Result<(), HandsError>) {
-    let mut verdicts: Vec<Option<Verdict>> = vec![None; items.len()];
-    let ended = send_all(channel, scene, items, &mut verdicts).await;
-    (verdicts, ended)
-}
-
-async fn send_all(
-    channel: &Channel,
-    scene: &impl Scene,
-    items: &[Item<'_>],
-    verdicts: &mut [Option<Verdict>],
+    verdicts: &Verdicts,
 ) -> Result<(), HandsError> {
     let mut pending = vec![Part::new((0..items.len()).collect())];
     while let Some(mut part) = pending.pop() {
-        hold_back(&mut part, items, verdicts);
+        hold_back(&mut part, items, &mut verdicts.lock());
         if part.items.is_empty() {
             continue;
         }
@@ -69,7 +83,8 @@ async fn send_all(
         let last = absent && channel.manner == Manner::Load;
         let at = if last { 0 } else { pending.len() };
         let alone = pending.is_empty() && scene.is_alone();
-        pending.splice(at..at, judge(channel, part, outcome, there, alone, verdicts)?);
+        let again = judge(channel, part, outcome, there, alone, &mut verdicts.lock())?;
+        pending.splice(at..at, again);
     }
     Ok(())
 }

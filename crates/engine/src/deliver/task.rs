@@ -1,6 +1,6 @@
 //! One lease: its items in order, group by group.
 
-use super::{Readable, Route, Scene, send};
+use super::{Readable, Route, Scene, Verdicts, send};
 use crate::act::{Acted, Acting, Desk, HandsError, Next, Yield};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
@@ -59,8 +59,9 @@ async fn deliver_group(
     items: &[Readable],
 ) -> (Vec<Verdict>, Result<(), HandsError>) {
     let readable: Vec<Item<'_>> = items.iter().filter_map(item).collect();
-    let (sent, ended) = send(&route.channel, desk, &readable).await;
-    let mut sent = sent.into_iter();
+    let known = Verdicts::none(readable.len());
+    let ended = send(&route.channel, desk, &readable, &known).await;
+    let mut sent = known.take().into_iter();
     let verdict = |item: &Readable| match &item.payload {
         Ok(_) => sent.next().flatten(),
         Err(reason) => Some(Verdict::Dead(reason.clone())),

@@ -16,7 +16,7 @@ use tidegate_core::{
     Message, MessageId,
     outbox::{
         Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, SetAside, Settled,
-        Settlement, Shared,
+        Settlement, Shared, StuckState,
     },
 };
 use tokio::time::Instant;
@@ -33,6 +33,10 @@ pub(super) struct Flow {
     pub held: Held,
     /// What was set aside and is on its way again, or is being set aside, until that is settled.
     pub under_way: HashMap<MessageId, UnderWay>,
+    /// Keys whose first message was given up and that go on, once the store knows.
+    pub given_up: Vec<(Lane, usize, KeyHash)>,
+    /// Keys of which more was set aside since messages were asked for last.
+    pub touched: HashSet<(usize, KeyHash)>,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
     /// What is being settled.
@@ -45,6 +49,18 @@ pub(super) struct Flow {
 pub(super) struct UnderWay {
     pub lane: Lane,
     pub sink: Option<usize>,
+    pub what: Doing,
+}
+
+/// Why a message must not be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// It is on its way.
+    Sent,
+    /// It is being set aside, or more of its key is: the store does not know yet what comes first.
+    Settled,
+    /// There may be others of its key before it that were not read yet.
+    Read,
 }
 
 /// What became of messages so far.
@@ -75,6 +91,8 @@ impl Flow {
             lines,
             held: Held::default(),
             under_way: HashMap::new(),
+            given_up: Vec::new(),
+            touched: HashSet::new(),
             aside: Vec::new(),
             done: Vec::new(),
             settling: None,
@@ -128,7 +146,8 @@ impl Flow {
         self.aside.retain(|aside| aside.lane != lane);
         self.done.retain(|(of, _)| *of != lane);
         self.under_way.retain(|_, it| it.lane != lane);
-        self.queues.iter_mut().for_each(|queue| drop(queue.take_lane(lane)));
+        self.go_on(|of| of == lane);
+        self.queues.iter_mut().for_each(|queue| drop(queue.take_lane(lane, false)));
     }
 
     pub fn lose_all(&mut self) {
@@ -159,6 +178,12 @@ impl Flow {
         for message in claim.due.into_iter().filter(|it| held.contains(&it.lane)) {
             self.take_in_again(message, now);
         }
+        let lanes = &self.lanes;
+        let is_read = |id: &MessageId, it: &UnderWay| {
+            let lane = it.sink.zip(lanes.get(&it.lane));
+            lane.is_none_or(|(line, lane)| id.0 <= lane.read_from(Some(line)))
+        };
+        self.under_way.retain(|id, it| it.what != Doing::Read || !is_read(id, it));
     }
 
     /// Whether the topic's line has begun to lag since the lanes were asked for, and will read it.
@@ -201,26 +226,40 @@ impl Flow {
     /// A message that was set aside and is due.
     fn take_in_again(&mut self, message: Message, now: Instant) {
         let Some(lane) = self.lanes.get(&message.lane) else { return };
-        let Origin::Aside { attempts, sink, delayed } = &message.origin else { return };
+        let Origin::Aside { attempts, sink, waited_for } = &message.origin else { return };
         let policy = self.plan.policy(&message.topic);
         let key = message.key_hash().filter(|_| !policy.unordered);
         let known = self.plan.sink_named(sink).or_else(|| self.plan.sink_of(&message.topic));
-        let under_way = UnderWay { lane: message.lane, sink: known };
-        if self.under_way.insert(message.id, under_way).is_some() {
+        let known_key = known.zip(key);
+        if self.under_way.contains_key(&message.id)
+            || known_key.is_some_and(|known| self.touched.contains(&known))
+        {
+            return; // the next claim tells what comes first
+        }
+        let is_unsettled = |(sink, key)| self.held.is_unsettled(sink, key);
+        let what = match known {
+            Some(sink) if message.id.0 > lane.read_from(Some(sink)) => Doing::Read,
+            _ if known_key.is_some_and(is_unsettled) => Doing::Settled,
+            _ => Doing::Sent,
+        };
+        let (lane, fence) = (message.lane, lane.fence);
+        self.under_way.insert(message.id, UnderWay { lane, sink: known, what });
+        if what != Doing::Sent {
             return;
         }
         let Some(sink) = known else {
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             return;
         };
-        if *delayed && key.is_some_and(|key| self.held.contains(sink, key)) {
+        let delayed = *waited_for == StuckState::Later;
+        if delayed && key.is_some_and(|key| self.held.contains(sink, key)) {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), Aside::Behind);
             return self.set_aside(sink, set);
         }
         if let Some(key) = key {
             self.held.hold(sink, key, message.lane);
         }
-        let (aside, fence) = (Some(*attempts), lane.fence);
+        let aside = Some(*attempts);
         let queued = Queued { message, line: sink, fence, key, aside, single: true, since: now };
         self.queues[sink].push(queued);
     }
@@ -253,7 +292,8 @@ impl Flow {
         // The store may have them before it says so, and hand them out.
         for set in &settlement.aside {
             let sink = self.plan.sink_named(&set.sink);
-            self.under_way.insert(set.id, UnderWay { lane: set.lane, sink });
+            let under_way = UnderWay { lane: set.lane, sink, what: Doing::Settled };
+            self.under_way.insert(set.id, under_way);
         }
         self.settling = Some(settlement.clone());
         Some(settlement)
@@ -271,11 +311,13 @@ impl Flow {
             .map(|it| it.lane)
             .collect();
         for set in settlement.aside.iter().filter(|set| current.contains(&set.lane)) {
-            self.under_way.remove(&set.id);
             if let (Some(key), Some(sink)) = (held_by(set), self.plan.sink_named(&set.sink)) {
                 self.held.settled(sink, key);
+                self.touched.insert((sink, key));
             }
         }
+        self.under_way.retain(|_, it| it.what != Doing::Settled || !current.contains(&it.lane));
+        self.go_on(|lane| current.contains(&lane));
         for (_, id) in settlement.done.iter().filter(|(lane, _)| current.contains(lane)) {
             self.under_way.remove(id);
         }
@@ -293,6 +335,14 @@ impl Flow {
             }
         }
         changed
+    }
+
+    /// Keys of some lanes go on behind messages that were given up.
+    fn go_on(&mut self, lanes: impl Fn(Lane) -> bool) {
+        let settled = self.given_up.extract_if(.., |(lane, ..)| lanes(*lane));
+        for (_, sink, key) in settled {
+            self.queues[sink].finished(0, [key]);
+        }
     }
 
     pub fn is_settling(&self) -> bool {

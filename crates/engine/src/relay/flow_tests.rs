@@ -13,7 +13,7 @@ use tidegate_core::{
     Fence, Headers, Message, MessageId,
     outbox::{
         Aside, Claim, ClaimRequest, Gained, Lag, Lane, LaneLease, Origin, Reading, Settled, Shared,
-        Topics,
+        StuckState, Topics,
     },
     sink::Verdict,
 };
@@ -159,7 +159,8 @@ fn what_is_being_set_aside_is_not_claimed_meanwhile() {
 fn one_sink_that_takes_none_of_its_due_messages_closes_no_other() {
     let mut flow = flow(&two_sinks(), &[1]);
     let asking = flow.ask(&AT_ONCE).unwrap();
-    let origin = Origin::Aside { attempts: 1, sink: "slow".to_owned(), delayed: false };
+    let origin =
+        Origin::Aside { attempts: 1, sink: "slow".to_owned(), waited_for: StuckState::Retry };
     let due = (0..5_000).map(|id| Message { origin: origin.clone(), ..message(id, 1, "slow.x") });
     flow.claimed(Claim { due: due.collect(), ..Claim::default() }, &asking.1);
     let (request, _) = flow.ask(&AT_ONCE).unwrap();

@@ -4,6 +4,7 @@ use super::{
     flow::Flow,
     queue::{Fit, Queued},
 };
+use crate::deliver::Verdicts;
 use std::collections::HashMap;
 use tidegate_core::outbox::KeyHash;
 use tokio::time::Instant;
@@ -19,6 +20,8 @@ pub(super) struct Group {
     pub covered: Vec<(Queued, usize)>,
     /// Since when the oldest of them has waited.
     pub since: Instant,
+    /// On the messages, as far as they are known.
+    pub verdicts: Verdicts,
 }
 
 impl Group {
@@ -34,16 +37,16 @@ impl Flow {
         let since = taken.iter().map(|queued| queued.since).min()?;
         let coalesces =
             |queued: &Queued| !queued.single && self.plan.policy(&queued.message.topic).coalesce;
-        let mut last: HashMap<(KeyHash, &str), usize> = HashMap::new();
-        for (at, queued) in taken.iter().enumerate().filter(|(_, queued)| coalesces(queued)) {
-            queued.key.map(|key| last.insert((key, &queued.message.topic), at));
+        // From the last to the first: what follows in a key stands for what is before it, if both may.
+        let mut next: HashMap<KeyHash, usize> = HashMap::new();
+        let mut covered_by: Vec<Option<usize>> = vec![None; taken.len()];
+        for (at, queued) in taken.iter().enumerate().rev() {
+            let Some(later) = queued.key.and_then(|key| next.insert(key, at)) else { continue };
+            let same = taken[later].message.topic == queued.message.topic;
+            if same && coalesces(queued) && coalesces(&taken[later]) {
+                covered_by[at] = covered_by[later].or(Some(later));
+            }
         }
-        let stands_for = |at: usize, queued: &Queued| {
-            let later = last.get(&(queued.key?, queued.message.topic.as_str())).copied()?;
-            (later > at && coalesces(queued)).then_some(later)
-        };
-        let covered_by: Vec<Option<usize>> =
-            taken.iter().enumerate().map(|(at, queued)| stands_for(at, queued)).collect();
         let mut places: HashMap<usize, usize> = HashMap::new();
         for (place, (at, _)) in
             covered_by.iter().enumerate().filter(|(_, by)| by.is_none()).enumerate()
@@ -57,6 +60,7 @@ impl Flow {
                 None => kept.push(queued),
             }
         }
-        Some(Group { sink, messages: kept, covered, since })
+        let verdicts = Verdicts::none(kept.len());
+        Some(Group { sink, messages: kept, covered, since, verdicts })
     }
 }

@@ -38,6 +38,11 @@ impl Held {
         }
     }
 
+    /// Whether more of the key was set aside than the store knows.
+    pub fn is_unsettled(&self, sink: usize, key: KeyHash) -> bool {
+        self.0.get(&(sink, key)).is_some_and(|hold| hold.unsettled > 0)
+    }
+
     /// The store has nothing left that holds the key. What is on its way there still may.
     pub fn free(&mut self, sink: usize, key: KeyHash) {
         if self.0.get(&(sink, key)).is_some_and(|hold| hold.unsettled == 0) {

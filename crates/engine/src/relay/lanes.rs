@@ -45,6 +45,8 @@ struct LineState {
     lag_read: Option<i64>,
     /// What was read and is neither done nor set aside, in order, with some that are in between.
     open: VecDeque<(i64, bool)>,
+    /// The last that was done or set aside.
+    done_to: i64,
 }
 
 impl LineState {
@@ -122,12 +124,36 @@ impl LaneState {
 
     /// A message that was opened is done, or set aside.
     pub fn close(&mut self, line: LineNumber, id: MessageId) {
+        self.done(line, id);
         let open = &mut self.lines[line].open;
         if let Ok(at) = open.binary_search_by_key(&id.0, |(id, _)| *id) {
             open[at].1 = true;
         }
         while open.front().is_some_and(|(_, closed)| *closed) {
             open.pop_front();
+        }
+    }
+
+    /// A message was done, whether it was opened or set aside before.
+    pub fn done(&mut self, line: LineNumber, id: MessageId) {
+        let done_to = &mut self.lines[line].done_to;
+        *done_to = (*done_to).max(id.0);
+    }
+
+    /// Whether a message that is not done lies before one of its line that is: if it stays where it is,
+    /// that one will be repeated.
+    pub fn is_gap(&self, line: LineNumber, id: MessageId) -> bool {
+        id.0 < self.lines[line].done_to
+    }
+
+    /// No more comes: lines behind which others have done something get cursors of their own.
+    pub fn part(&mut self) {
+        for line in 0..self.lines.len() {
+            let cursor = self.lines[line].cursor(self.read);
+            let others = self.lines.iter().enumerate().filter(|(other, _)| *other != line);
+            if others.into_iter().any(|(_, other)| other.done_to > cursor) {
+                self.detach(line);
+            }
         }
     }
 
@@ -141,10 +167,11 @@ impl LaneState {
         self.lines[line].lag_read = None;
     }
 
-    /// Whether a line that lags was read as far as the rest, and no further: beyond, the rest would be
-    /// read twice.
+    /// Whether a line that lags is as far as the rest. If it was read further, the rest would be read
+    /// twice; if it has something open before the lane's cursor, that would have to go back.
     pub fn has_caught_up(&self, line: LineNumber) -> bool {
-        self.lines[line].lag_read.is_none_or(|read| read == self.read)
+        let state = &self.lines[line];
+        state.lag_read.is_none_or(|read| read == self.read && state.cursor(read) >= self.cursor())
     }
 
     /// How many of its messages are neither done nor set aside.

@@ -3,6 +3,7 @@
 use super::{
     flow::Flow,
     lanes::{LaneState, Leaving},
+    queue::Queued,
     reading::PATIENCE,
 };
 use std::collections::HashSet;
@@ -27,18 +28,38 @@ impl Flow {
             Leaving::No | Leaving::Now => false,
         };
         let late = self.lanes.iter_mut().filter(|(_, state)| is_late(state));
-        let late = late.map(|(lane, state)| {
-            state.leaving = Leaving::Now;
-            *lane
-        });
-        let late: Vec<Lane> = late.collect();
-        for lane in &late {
+        let late = late.map(|(_, state)| state.leaving = Leaving::Now);
+        let late = late.count() > 0;
+        self.clear_out();
+        late
+    }
+
+    /// Sets aside what waits in lanes that should be gone. What follows a message that is under way stays
+    /// until that is back: it must not become the first of its key.
+    pub fn clear_out(&mut self) {
+        let late = self.lanes.iter().filter(|(_, state)| state.leaving == Leaving::Now);
+        for lane in late.map(|(lane, _)| *lane).collect::<Vec<Lane>>() {
             for sink in 0..self.queues.len() {
-                let out = self.queues[sink].take_lane(*lane);
+                let out = self.queues[sink].take_lane(lane, true);
                 out.into_iter().for_each(|queued| self.wait_behind(queued));
             }
         }
-        !late.is_empty()
+    }
+
+    /// Nothing more will be sent. What is done is not to be repeated for the sake of what is not: that is
+    /// set aside, or its line gets a cursor of its own.
+    pub fn wind_up(&mut self) {
+        let mut left: Vec<Queued> = Vec::new();
+        for lane in self.lanes.keys() {
+            left.extend(self.queues.iter_mut().flat_map(|queue| queue.take_lane(*lane, false)));
+        }
+        for queued in left {
+            let state = self.lanes.get(&queued.message.lane);
+            if state.is_some_and(|state| state.is_gap(queued.line, queued.id())) {
+                self.wait_behind(queued);
+            }
+        }
+        self.lanes.values_mut().for_each(LaneState::part);
     }
 
     /// Lanes that are to be given back, and have nothing on its way. They are forgotten.

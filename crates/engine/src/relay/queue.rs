@@ -2,7 +2,7 @@
 
 use super::lanes::LineNumber;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     time::Duration,
 };
 use tidegate_core::{
@@ -68,6 +68,15 @@ struct KeyLine {
 enum Ready {
     Message(Box<Queued>),
     Key(KeyHash),
+}
+
+impl Ready {
+    fn key(&self) -> Option<KeyHash> {
+        match self {
+            Ready::Message(_) => None,
+            Ready::Key(key) => Some(*key),
+        }
+    }
 }
 
 impl Queue {
@@ -202,16 +211,13 @@ impl Queue {
         out
     }
 
-    /// Takes out everything. What is under way goes on.
-    pub fn clear(&mut self) {
-        let under_way = self.under_way;
-        *self = Self { under_way, ..Self::new(self.mixes) };
-    }
-
-    /// Takes out all that waits of a lane, in the order of their ids.
-    pub fn take_lane(&mut self, lane: Lane) -> Vec<Queued> {
+    /// Takes out what waits of a lane, in the order of their ids: all, or only of keys that have nothing
+    /// under way.
+    pub fn take_lane(&mut self, lane: Lane, idle: bool) -> Vec<Queued> {
         let mut out: Vec<Queued> = Vec::new();
-        for line in self.keys.values_mut() {
+        let ready: HashSet<KeyHash> =
+            self.ready.values().flatten().filter_map(Ready::key).collect();
+        for (_, line) in self.keys.iter_mut().filter(|(key, _)| !idle || ready.contains(key)) {
             let waiting = std::mem::take(&mut line.waiting);
             let (gone, stay): (VecDeque<_>, _) =
                 waiting.into_iter().partition(|queued| queued.message.lane == lane);

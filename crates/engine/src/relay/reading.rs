@@ -37,6 +37,7 @@ impl Flow {
         let slow: Vec<bool> =
             (0..self.queues.len()).map(|sink| self.is_slow(sink, waits)).collect();
         self.part_ways(&slow);
+        self.touched.clear();
         let closed: Vec<bool> = (0..self.queues.len()).map(|sink| self.is_closed(sink)).collect();
         let full: Vec<bool> = (0..self.queues.len()).map(|sink| self.is_full(sink)).collect();
         let lines = match self.is_behind_with_settling() {

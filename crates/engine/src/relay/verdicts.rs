@@ -3,7 +3,6 @@
 use super::{
     flow::{Flow, set},
     group::Group,
-    lanes::Leaving,
     queue::Queued,
 };
 use crate::backoff::mix;
@@ -12,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    outbox::{Aside, KeyHash, OnDead, Origin},
+    outbox::{Aside, KeyHash, Lane, OnDead, Origin, StuckState},
     settle::storable,
     sink::Verdict,
 };
@@ -24,10 +23,11 @@ impl Flow {
     /// A group came back. Those without a verdict were not sent.
     pub fn answered(&mut self, group: Group, verdicts: Vec<Option<Verdict>>) {
         let (sink, messages) = (group.sink, group.len());
-        let keys: HashSet<KeyHash> =
+        let mut keys: HashSet<KeyHash> =
             group.messages.iter().filter_map(|queued| queued.key).collect();
         let mut again: BTreeMap<KeyHash, Vec<Queued>> = BTreeMap::new();
         let mut held: HashSet<KeyHash> = HashSet::new();
+        let mut given_up: Vec<(Lane, KeyHash)> = Vec::new();
         let undone = self.answer_covered(group.covered, &verdicts, &mut again);
         for (at, (queued, verdict)) in group.messages.into_iter().zip(verdicts).enumerate() {
             if !self.is_held(&queued) {
@@ -37,7 +37,6 @@ impl Flow {
                 // Those that it stood for must go first, each by itself.
                 Some(_) if undone.contains(&at) => keep(&mut again, alone(queued)),
                 Some(Verdict::Done) => self.deliver(queued),
-                None | Some(Verdict::Behind) if self.must_go(&queued) => self.wait_behind(queued),
                 // Its key means no order here: it was held back for others.
                 None | Some(Verdict::Behind) if queued.key.is_none() => {
                     self.queues[sink].push(queued);
@@ -45,9 +44,10 @@ impl Flow {
                 None => keep(&mut again, queued),
                 Some(Verdict::Behind) => keep(&mut again, alone(queued)),
                 Some(verdict) => {
-                    let key = queued.key;
-                    if self.fail(queued, verdict) {
-                        held.extend(key);
+                    let (lane, key) = (queued.message.lane, queued.key);
+                    match self.fail(queued, verdict) {
+                        Rest::Waits => held.extend(key),
+                        Rest::GoesOn => given_up.extend(key.map(|key| (lane, key))),
                     }
                 }
             }
@@ -59,13 +59,13 @@ impl Flow {
         }
         for (key, mut queued) in again {
             queued.sort_by_key(Queued::id);
-            if queued.iter().any(|queued| self.must_go(queued)) {
-                queued.into_iter().for_each(|queued| self.wait_behind(queued));
-                continue;
-            }
             self.queues[sink].put_back(key, queued.into_iter());
         }
+        // A crash before the store knows would send it once more, after those behind it.
+        given_up.retain(|(_, key)| keys.remove(key));
+        self.given_up.extend(given_up.into_iter().map(|(lane, key)| (lane, sink, key)));
         self.queues[sink].finished(messages, keys);
+        self.clear_out();
     }
 
     /// Messages that a later one stood for are done with it. Otherwise they are sent by themselves, and
@@ -99,27 +99,23 @@ impl Flow {
         self.lanes.get(&queued.message.lane).is_some_and(|lane| lane.fence == queued.fence)
     }
 
-    /// Whether it must not wait here: its lane should be gone.
-    fn must_go(&self, queued: &Queued) -> bool {
-        let lane = self.lanes.get(&queued.message.lane);
-        lane.is_some_and(|lane| lane.leaving == Leaving::Now)
-    }
-
     fn deliver(&mut self, queued: Queued) {
         self.counts.delivered += 1;
         self.close(queued);
     }
 
     fn close(&mut self, queued: Queued) {
+        let Some(lane) = self.lanes.get_mut(&queued.message.lane) else { return };
         if queued.aside.is_some() {
+            lane.done(queued.line, queued.id());
             self.done.push((queued.message.lane, queued.id()));
-        } else if let Some(lane) = self.lanes.get_mut(&queued.message.lane) {
+        } else {
             lane.close(queued.line, queued.id());
         }
     }
 
-    /// A message was not delivered. Returns whether the rest of its key must wait.
-    fn fail(&mut self, queued: Queued, verdict: Verdict) -> bool {
+    /// A message was not delivered.
+    fn fail(&mut self, queued: Queued, verdict: Verdict) -> Rest {
         let policy = self.plan.policy(&queued.message.topic);
         let before = queued.aside.unwrap_or(0);
         let attempts = before + 1;
@@ -143,30 +139,32 @@ impl Flow {
                 Aside::Retry { attempts: before, reason: storable(reason), delay: BUSY }
             }
             Verdict::Dead(reason) => dead(attempts, reason),
-            Verdict::Done | Verdict::Behind => return false,
+            Verdict::Done | Verdict::Behind => return Rest::GoesOn,
         };
-        let holds = match aside {
+        let rest = match aside {
             Aside::Dead { then, .. } => {
                 self.counts.dead += 1;
-                then != OnDead::Skip
+                if then == OnDead::Skip { Rest::GoesOn } else { Rest::Waits }
             }
             _ => {
                 self.counts.retried += 1;
-                true
+                Rest::Waits
             }
         };
         self.move_aside(queued, aside);
-        holds
+        rest
     }
 
-    /// A message waits for what was set aside of its key. One that was set aside before does so already.
+    /// A message waits for what was set aside of its key. One that did so before still does.
     pub fn wait_behind(&mut self, queued: Queued) {
         if !self.is_held(&queued) {
             return;
         }
-        match queued.aside {
-            Some(_) => drop(self.under_way.remove(&queued.id())),
-            None => self.move_aside(queued, Aside::Behind),
+        match queued.message.origin {
+            Origin::Aside { waited_for: StuckState::Behind, .. } => {
+                self.under_way.remove(&queued.id());
+            }
+            _ => self.move_aside(queued, Aside::Behind),
         }
     }
 
@@ -186,6 +184,12 @@ impl Flow {
             lane.close(queued.line, queued.id());
         }
     }
+}
+
+/// What becomes of the rest of a key.
+enum Rest {
+    Waits,
+    GoesOn,
 }
 
 /// Is sent whatever follows.

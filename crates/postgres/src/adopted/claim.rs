@@ -5,12 +5,15 @@ use super::{
     message::Found,
     rows::{Poison, ReadRow, Rows, lane},
 };
-use crate::{decode::get, error::corrupt};
+use crate::{
+    decode::{get, stuck_state},
+    error::corrupt,
+};
 use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
     Message, MessageId, StoreError,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, Topics},
+    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, StuckState, Topics},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -90,6 +93,7 @@ struct Due {
     attempts: u32,
     sink: String,
     key: Option<KeyHash>,
+    waited_for: StuckState,
     /// `None` if the row is not pending any more.
     found: Option<Found>,
 }
@@ -153,7 +157,7 @@ impl Answer {
 fn take_due(rows: &mut Rows, due: Vec<Due>) -> (Vec<Message>, bool) {
     let mut messages = Vec::new();
     let mut news = false;
-    for Due { id, attempts, sink, key, found } in due {
+    for Due { id, attempts, sink, key, waited_for, found } in due {
         match found {
             None => rows.add_vanished(id),
             Some(Found { problem: Some(reason), .. }) => {
@@ -162,8 +166,7 @@ fn take_due(rows: &mut Rows, due: Vec<Due>) -> (Vec<Message>, bool) {
                 rows.add_poison(id, Poison { row_key, topic, key, sink, attempts, reason });
             }
             Some(found) => {
-                // A row that was set aside holds its key, or has none.
-                let origin = Origin::Aside { attempts, sink, delayed: false };
+                let origin = Origin::Aside { attempts, sink, waited_for };
                 messages.push(found.message(id, origin));
                 continue;
             }
@@ -202,6 +205,7 @@ fn due(adopted: &Adopted, row: &Row) -> Result<Due, StoreError> {
         attempts: get::<i32>(OPERATION, row, "attempts")?.unsigned_abs(),
         sink: get(OPERATION, row, "sink")?,
         key: key.map(KeyHash),
+        waited_for: stuck_state(OPERATION, row)?,
         found: row_key.map(|_| Found::read(&adopted.plan, row)).transpose()?,
     })
 }

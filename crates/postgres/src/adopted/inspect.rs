@@ -88,7 +88,8 @@ impl InspectOutbox for Adopted {
             (&by.why as _, Type::TEXT),
         ];
         let sql = include_str!("../sql/adopted/retry_dead.sql");
-        changed(&self.pool.query("retry dead messages", sql, &params).await?)
+        let rows = self.pool.query("retry dead messages", sql, &params).await?;
+        self.changed(&rows).await
     }
 
     async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
@@ -105,7 +106,8 @@ impl InspectOutbox for Adopted {
             (&by.why as _, Type::TEXT),
         ];
         let sql = &self.statements.drop_dead;
-        changed(&self.pool.query("drop dead messages", sql, &params).await?)
+        let rows = self.pool.query("drop dead messages", sql, &params).await?;
+        self.changed(&rows).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -122,7 +124,12 @@ impl Adopted {
     }
 }
 
-fn changed(rows: &[Row]) -> Result<u64, StoreError> {
-    let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
-    rows.first().map_or(Ok(0), messages)
+impl Adopted {
+    /// How many messages were changed. The first of each key is found anew.
+    async fn changed(&self, rows: &[Row]) -> Result<u64, StoreError> {
+        // If that fails, whoever has the lease does it when it renews it.
+        let _ = self.tend().await;
+        let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
+        rows.first().map_or(Ok(0), messages)
+    }
 }

@@ -81,7 +81,7 @@ impl Adopted {
     }
 
     /// Of every key that waits, the first becomes due unless something holds it.
-    async fn tend(&self) -> Result<(), StoreError> {
+    pub(super) async fn tend(&self) -> Result<(), StoreError> {
         let params = [(&self.plan.table.adopted as _, Type::TEXT)];
         self.pool.query(OPERATION, "select tidegate.tend_adopted($1)", &params).await?;
         Ok(())

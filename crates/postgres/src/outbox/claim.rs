@@ -1,7 +1,11 @@
 //! Reads lanes and what is due, in one statement.
 
 use super::horizon::{Asked, Horizon, Seen};
-use crate::{Postgres, decode::get, error::corrupt};
+use crate::{
+    Postgres,
+    decode::{get, stuck_state},
+    error::corrupt,
+};
 use std::{collections::HashMap, time::Duration};
 use tidegate_core::{
     Headers, Message, MessageId, StoreError,
@@ -201,10 +205,9 @@ impl Answer {
             }
             _ => {
                 let attempts: i32 = get(OPERATION, row, "attempts")?;
-                let sink = get(OPERATION, row, "sink")?;
-                let (attempts, delayed) =
-                    (attempts.unsigned_abs(), get(OPERATION, row, "delayed")?);
-                let origin = Origin::Aside { attempts, sink, delayed };
+                let (attempts, sink) = (attempts.unsigned_abs(), get(OPERATION, row, "sink")?);
+                let origin =
+                    Origin::Aside { attempts, sink, waited_for: stuck_state(OPERATION, row)? };
                 self.claim.due.push(message(name, row, origin)?);
             }
         }

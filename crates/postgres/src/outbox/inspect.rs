@@ -1,14 +1,18 @@
 //! Reading for people, and what they decide.
 
-use super::claim::message;
-use crate::{Postgres, decode::get, error::corrupt};
+use super::{claim::message, share::tend};
+use crate::{
+    Postgres,
+    decode::{get, stuck_state},
+    error::corrupt,
+};
 use async_trait::async_trait;
 use std::time::Duration;
 use tidegate_core::{
     InspectOutbox, Message, MessageId, StoreError, WorkerId,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, Holder, OnDead, Origin, OutboxStatus, Outstanding, RelayStatus,
+        AuditLine, DeadGroup, Holder, Lane, OnDead, Origin, OutboxStatus, Outstanding, RelayStatus,
         Selection, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
@@ -103,7 +107,12 @@ impl Postgres {
             (&by.why as _, Type::TEXT),
         ];
         let rows = self.pool.query(operation, sql, &params).await?;
-        rows.first().map_or(Ok(0), |row| count(row, "messages"))
+        let Some(row) = rows.first() else { return Ok(0) };
+        let lanes: Vec<i16> = get(OPERATION, row, "lanes")?;
+        let lanes: Vec<Lane> = lanes.into_iter().map(|lane| Lane(lane.unsigned_abs())).collect();
+        // If that fails, whoever has the lanes does it when it renews them.
+        let _ = tend(&self.pool, &lanes).await;
+        count(row, "messages")
     }
 }
 
@@ -169,15 +178,13 @@ pub(crate) fn group(row: &Row) -> Result<DeadGroup, StoreError> {
 }
 
 pub(crate) fn stuck(row: &Row) -> Result<Stuck, StoreError> {
-    let state: &str = get(OPERATION, row, "state")?;
-    let unknown = || corrupt(OPERATION, format!("`{state}` is no state of a message"));
     let on_dead: &str = get(OPERATION, row, "on_dead")?;
     Ok(Stuck {
         id: MessageId(get(OPERATION, row, "id")?),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,
         sink: get(OPERATION, row, "sink")?,
-        state: StuckState::parse(state).ok_or_else(unknown)?,
+        state: stuck_state(OPERATION, row)?,
         attempts: get::<i32>(OPERATION, row, "attempts")?.unsigned_abs(),
         reason: get(OPERATION, row, "reason")?,
         then: OnDead::parse(on_dead).unwrap_or_default(),

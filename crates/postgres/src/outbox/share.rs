@@ -89,7 +89,7 @@ async fn take_over(
 }
 
 /// Of every key that waits in these lanes, the first becomes due unless something holds it.
-async fn tend(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
+pub(super) async fn tend(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
     let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
     let params = [(&lanes as _, Type::INT2_ARRAY)];
     pool.query(OPERATION, "select tidegate.tend($1)", &params).await?;

@@ -3,6 +3,7 @@
 use super::{numbers, row, rows};
 use crate::{
     errors::Failure,
+    row::parsed,
     sql::{Millis, Sql, array},
 };
 use rusqlite::{Row, params};
@@ -11,7 +12,7 @@ use std::{collections::HashMap, ops::ControlFlow};
 use tidegate_core::{
     Message, MessageId,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, Lane, Origin, Reader, Reading},
+    outbox::{Claim, ClaimRequest, Lane, Origin, Reader, Reading, StuckState},
 };
 
 /// A reader looks at so many times more messages than it wants: between its own are those of other
@@ -106,7 +107,8 @@ impl Looking<'_> {
             }
             ids.push(id);
             let (attempts, sink) = (row.get("attempts")?, row.get("sink")?);
-            let origin = Origin::Aside { attempts, sink, delayed: row.get("delayed")? };
+            let waited_for = parsed(row, "state", |word: String| StuckState::parse(&word))?;
+            let origin = Origin::Aside { attempts, sink, waited_for };
             origins.insert(MessageId(id), origin);
             Ok(ControlFlow::Continue(()))
         })?;

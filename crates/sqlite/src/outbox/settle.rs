@@ -137,7 +137,7 @@ fn aside_row(set: &SetAside, now: Millis) -> Value {
     ])
 }
 
-/// Makes the first that waits of each key due, unless one before it holds the key. Returns those keys
+/// Makes the first that waits of each key due, unless one before it holds the key; all others wait. Returns those keys
 /// that nothing holds any more.
 pub(super) fn tend(
     sql: &Sql,
@@ -149,6 +149,7 @@ pub(super) fn tend(
     }
     let keys = rows(touched.iter().map(|it| json!([it.lane.0, it.sink, it.key.0])));
     sql.execute(include_str!("../sql/outbox/settle_tend.sql"), params![keys, now.0])?;
+    sql.execute(include_str!("../sql/outbox/settle_wait.sql"), [&keys])?;
     let freed = include_str!("../sql/outbox/settle_freed.sql");
     let freed: BTreeSet<usize> = sql.rows(freed, [keys], |row| row.get(0))?.into_iter().collect();
     let touched = touched.into_iter().enumerate();

@@ -30,6 +30,7 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
         gained = take(sql, request, &free, until)?;
         reroute(sql, &free, &request.routes, now)?;
         sql.execute(include_str!("../sql/outbox/share_tend.sql"), params![numbers(&free), now.0])?;
+        sql.execute(include_str!("../sql/outbox/share_wait.sql"), [numbers(&free)])?;
         learn(sql, &free, &mut gained)?;
     }
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));

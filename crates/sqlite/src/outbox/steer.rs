@@ -12,9 +12,11 @@ pub(super) fn retry(sql: &Sql, which: &Selection, by: &AuditLine) -> Result<u64,
     let now = sql.now()?;
     let ids = which.ids.as_ref().map(array);
     let params = params![ids, which.topic, which.sink, which.reason, now.0];
-    let retried = sql.execute(include_str!("../sql/outbox/steer_retry.sql"), params)?;
-    note(sql, "retry", retried, by, now)?;
-    Ok(retried as u64)
+    let retried = sql.rows(include_str!("../sql/outbox/steer_retry.sql"), params, key)?;
+    let count = retried.len();
+    tend(sql, retried.into_iter().flatten().collect(), now)?;
+    note(sql, "retry", count, by, now)?;
+    Ok(count as u64)
 }
 
 pub(super) fn drop(sql: &Sql, which: &Selection, by: &AuditLine) -> Result<u64, Failure> {

@@ -13,7 +13,7 @@ use tidegate_core::{
     outbox::{
         Aside, AuditLine, ClaimRequest, DeadGroup, GiveBack, HeldKey, KeyHash, Lag, Lane,
         LaneLease, Origin, Place, Progress, Reader, RelayStatus, Selection, SetAside, Settlement,
-        Share, Shared, Stuck, StuckQuery, TopicStatus, Topics,
+        Share, Shared, Stuck, StuckQuery, StuckState, TopicStatus, Topics,
     },
 };
 
@@ -42,8 +42,8 @@ pub(super) struct Seen {
     pub(super) message: usize,
     pub(super) topic: String,
     pub(super) key: Option<String>,
-    /// Attempts, sink and whether it was delayed, if it was set aside.
-    pub(super) aside: Option<(u32, String, bool)>,
+    /// Attempts, sink and what it waited for, if it was set aside.
+    pub(super) aside: Option<(u32, String, StuckState)>,
     is_due: bool,
 }
 
@@ -136,8 +136,8 @@ impl Side {
     fn seen(&mut self, message: Message) -> Seen {
         let name = self.name(message.id);
         let (aside, is_due) = match &message.origin {
-            Origin::Aside { attempts, sink, delayed } => {
-                (Some((*attempts, sink.clone(), *delayed)), true)
+            Origin::Aside { attempts, sink, waited_for } => {
+                (Some((*attempts, sink.clone(), *waited_for)), true)
             }
             Origin::Lane { due_in } => (None, due_in.is_none()),
         };

@@ -4,24 +4,13 @@ use super::{AsideRow, OutboxContent};
 use crate::{
     MessageId,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, Message, Origin, Reader, Reading, StuckState},
+    outbox::{Claim, ClaimRequest, HeldKey, Message, Origin, Reader, Reading, StuckState},
 };
 use std::{collections::BTreeSet, time::Duration};
 
-impl ClaimRequest {
-    fn wants(&self, row: &AsideRow) -> bool {
-        self.lanes.contains(&row.lane) && !self.closed.contains(&row.sink)
-    }
-}
-
 impl OutboxContent {
     pub(super) fn claim(&self, request: &ClaimRequest, now: Duration) -> Claim {
-        let wanted = |row: &AsideRow| request.wants(row);
-        let timed = |row: &AsideRow| matches!(row.state, StuckState::Retry | StuckState::Later);
-        let dues = self
-            .aside
-            .iter()
-            .filter(|(id, row)| wanted(row) && timed(row) && !request.under_way.contains(id));
+        let dues = self.aside.iter().filter(|(id, row)| self.is_wanted(request, **id, row));
         let next_due = dues.map(|(_, row)| row.due.saturating_sub(now)).min();
         Claim {
             readings: request
@@ -57,34 +46,46 @@ impl OutboxContent {
         reading
     }
 
-    fn due(&self, request: &ClaimRequest, now: Duration) -> Vec<Message> {
-        let free = |id: &MessageId| !request.under_way.contains(id);
-        let is_due = |row: &AsideRow| {
-            matches!(row.state, StuckState::Retry | StuckState::Later) && row.due <= now
+    /// What holds a key, in order.
+    fn line(&self, key: &HeldKey) -> impl Iterator<Item = (&MessageId, &AsideRow)> {
+        let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(key);
+        self.aside.iter().filter(move |(_, row)| of_key(row))
+    }
+
+    /// Whether a message may be due by itself. Of a key, only the first that holds it is.
+    fn is_wanted(&self, request: &ClaimRequest, id: MessageId, row: &AsideRow) -> bool {
+        let is_first = |key: HeldKey| self.line(&key).next().is_none_or(|(first, _)| *first == id);
+        let is_head = match row.state {
+            StuckState::Later => true,
+            StuckState::Retry => row.held_key().is_none_or(is_first),
+            StuckState::Behind | StuckState::Unrouted | StuckState::Dead => false,
         };
+        is_head
+            && request.lanes.contains(&row.lane)
+            && !request.closed.contains(&row.sink)
+            && !request.under_way.contains(&id)
+    }
+
+    fn due(&self, request: &ClaimRequest, now: Duration) -> Vec<Message> {
         let mut heads: Vec<(&MessageId, &AsideRow)> = self
             .aside
             .iter()
-            .filter(|(id, row)| request.wants(row) && is_due(row) && free(id))
+            .filter(|(id, row)| row.due <= now && self.is_wanted(request, **id, row))
             .collect();
         heads.sort_by_key(|(id, row)| (row.due, **id));
         heads.truncate(request.most_due);
         let mut ids: BTreeSet<MessageId> = heads.iter().map(|(id, _)| **id).collect();
         for (head, row) in heads.iter().filter(|(_, row)| row.state == StuckState::Retry) {
             let Some(key) = row.held_key() else { continue };
-            let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(&key);
-            let mut line = self.aside.iter().filter(|(_, row)| of_key(row));
-            if line.next().is_none_or(|(first, _)| first != *head) {
-                continue;
-            }
-            let behind = line.take(MAX_BEHIND).take_while(|(_, it)| it.state == StuckState::Behind);
-            ids.extend(behind.map(|(id, _)| *id).filter(free));
+            let line = self.line(&key).skip_while(|(id, _)| id <= head).take(MAX_BEHIND);
+            let behind = line.take_while(|(_, it)| it.state == StuckState::Behind);
+            ids.extend(behind.map(|(id, _)| *id).filter(|id| !request.under_way.contains(id)));
         }
         let (mut bytes, mut first) = (0, true);
         let messages = ids.into_iter().filter_map(|id| {
             let row = self.aside.get(&id)?;
-            let delayed = row.state == StuckState::Later;
-            let origin = Origin::Aside { attempts: row.attempts, sink: row.sink.clone(), delayed };
+            let (attempts, sink, waited_for) = (row.attempts, row.sink.clone(), row.state);
+            let origin = Origin::Aside { attempts, sink, waited_for };
             self.message(id, origin)
         });
         let fits = |message: &Message| {

@@ -41,6 +41,9 @@ impl InspectOutbox for Memory {
             let row = outbox.aside.get_mut(id).expect("it was found a moment ago");
             row.become_due(now);
             (row.attempts, row.then) = (0, OnDead::Skip);
+            if let Some(key) = row.held_key() {
+                outbox.tend(&key, now);
+            }
         }
         outbox.note("retry", dead.len(), by, now);
         Ok(dead.len() as u64)

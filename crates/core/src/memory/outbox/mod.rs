@@ -118,24 +118,26 @@ impl AsideRow {
             }
         };
         self.attempts = self.attempts.max(attempts);
-        (self.state, self.reason, self.then, self.due) = (state, reason, then, due);
+        if state != StuckState::Behind {
+            self.reason = reason;
+        }
+        (self.state, self.then, self.due) = (state, then, due);
     }
 }
 
 impl OutboxContent {
-    /// Makes the first that waits of a key due, unless one before it holds the key. Returns whether
-    /// nothing that holds it is left.
+    /// Makes the first that waits of a key due, unless one before it holds the key; all others wait.
+    /// Returns whether nothing that holds it is left.
     fn tend(&mut self, key: &HeldKey, now: Duration) -> bool {
-        let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(key);
-        let head = self.aside.values_mut().find(|row| of_key(row));
-        match head {
-            Some(row) if row.state == StuckState::Behind => {
-                row.become_due(now);
-                false
-            }
-            Some(_) => false,
-            None => true,
+        let of_key = |row: &&mut AsideRow| row.holds() && row.held_key().as_ref() == Some(key);
+        let mut line = self.aside.values_mut().filter(of_key);
+        let Some(first) = line.next() else { return true };
+        if first.state == StuckState::Behind {
+            first.become_due(now);
         }
+        line.filter(|row| row.state == StuckState::Retry)
+            .for_each(|row| row.state = StuckState::Behind);
+        false
     }
 
     fn lane(&self, lane: Lane) -> &LaneRow {

@@ -10,7 +10,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use tidegate_core::sink::{Item, Verdict};
+use tidegate_core::sink::Item;
 use tokio::{sync::watch, time::Instant};
 
 impl Work<'_> {
@@ -21,7 +21,8 @@ impl Work<'_> {
             while self.sending[sink].len() < limit && self.flow.queues[sink].has_ready() {
                 let most = channel.size().get();
                 let Some(group) = self.flow.next_group(sink, most) else { break };
-                self.sending[sink].push(group.since);
+                let group = Arc::new(group);
+                self.sending[sink].push(group.clone());
                 let (channel, stop) = (channel.clone(), self.stop.clone());
                 let scene = Sending {
                     stop,
@@ -35,13 +36,18 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn sent(&mut self, group: Group, verdicts: Vec<Option<Verdict>>, now: Instant) {
-        let sending = &mut self.sending[group.sink];
-        if let Some(at) = sending.iter().position(|since| *since == group.since) {
-            sending.swap_remove(at);
-        }
-        self.flow.answered(group, verdicts);
+    pub(super) fn sent(&mut self, group: Arc<Group>, now: Instant) {
+        self.sending[group.sink].retain(|sending| !Arc::ptr_eq(sending, &group));
+        self.answered(group);
         self.settle_by(now + FLUSH);
+    }
+
+    /// Takes in what is known about a group that nobody works on any more.
+    pub(super) fn answered(&mut self, group: Arc<Group>) {
+        if let Some(group) = Arc::into_inner(group) {
+            let verdicts = group.verdicts.take();
+            self.flow.answered(group, verdicts);
+        }
     }
 }
 
@@ -80,10 +86,10 @@ impl Drop for Sending {
     }
 }
 
-async fn deliver(channel: Arc<Channel>, scene: Sending, group: Group) -> Event {
+async fn deliver(channel: Arc<Channel>, scene: Sending, group: Arc<Group>) -> Event {
     let items: Vec<Item<'_>> = group.messages.iter().map(|queued| queued.message.item()).collect();
     // What ends a load is waited for by a relay: there is no other error.
-    let (verdicts, _) = send(&channel, &scene, &items).await;
+    let _ = send(&channel, &scene, &items, &group.verdicts).await;
     drop(items);
-    Event::Sent(Box::new(group), verdicts)
+    Event::Sent(group)
 }

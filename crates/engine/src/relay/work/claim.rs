@@ -33,7 +33,7 @@ impl Work<'_> {
 
     /// How long the oldest message for a sink has waited.
     pub(super) fn wait(&self, sink: usize, now: Instant) -> Duration {
-        let sending = self.sending[sink].iter().min().map(|since| now - *since);
+        let sending = self.sending[sink].iter().map(|group| now - group.since).max();
         sending.unwrap_or_default().max(self.flow.queues[sink].oldest(now))
     }
 

@@ -1,9 +1,11 @@
 //! When a relay ends, and how.
 
 use super::{Event, RelayError, Work, settle::settle};
-use crate::relay::queue::Queue;
 use std::time::Duration;
-use tidegate_core::outbox::{GiveBack, LANES, Settlement, TopicStatus};
+use tidegate_core::{
+    StoreError,
+    outbox::{GiveBack, LANES, Settlement, StuckQuery, StuckState, TopicStatus},
+};
 use tokio::time::timeout;
 
 /// How long the last calls to a store may take after a stop, beyond the grace.
@@ -19,14 +21,20 @@ impl Work<'_> {
             return Ok(true);
         }
         self.look.nothing_left = false;
-        match self.relay.store.outbox().await {
-            Ok(status) => {
-                let stuck = |it: &TopicStatus| it.waiting + it.unrouted;
-                Ok(status.topics.iter().all(|topic| topic.outstanding == stuck(topic)))
-            }
+        match self.is_everything_stuck().await {
             Err(error) if error.is_passing() => Ok(false),
-            Err(error) => Err(error.into()),
+            answer => Ok(answer?),
         }
+    }
+
+    /// Whether others have nothing left either that will be delivered by itself.
+    async fn is_everything_stuck(&self) -> Result<bool, StoreError> {
+        let stuck = |it: &TopicStatus| it.waiting + it.unrouted;
+        let later =
+            StuckQuery { state: Some(StuckState::Later), limit: 1, ..StuckQuery::default() };
+        let topics = self.relay.store.outbox().await?.topics;
+        Ok(topics.iter().all(|topic| topic.outstanding == stuck(topic))
+            && self.relay.store.stuck(later).await?.is_empty())
     }
 
     /// Whether an answer is still to come.
@@ -38,7 +46,6 @@ impl Work<'_> {
 
     /// Waits for what is on its way, settles it, and gives all lanes back.
     pub(super) async fn finish(&mut self) {
-        self.flow.queues.iter_mut().for_each(Queue::clear);
         let grace = self.relay.options.grace;
         let rest = async {
             while self.is_busy() {
@@ -58,7 +65,11 @@ impl Work<'_> {
         if timeout(grace, rest).await.is_err() {
             tracing::warn!("deliveries took longer than the grace: they may be repeated");
         }
-        self.events.abort_all();
+        self.events.shutdown().await;
+        let unanswered: Vec<_> =
+            self.sending.iter_mut().flat_map(|groups| groups.drain(..)).collect();
+        unanswered.into_iter().for_each(|group| self.answered(group));
+        self.flow.wind_up();
         let store = self.relay.store.clone();
         if let Some(settlement) = self.flow.settlement() {
             let settlement = Settlement { lease: self.relay.options.lease, ..settlement };

@@ -27,7 +27,6 @@ use std::{
 use tidegate_core::{
     OutboxStore, StoreError,
     outbox::{Claim, KeyHash, Settled, Shared},
-    sink::Verdict,
 };
 use tidegate_pacer::{OutOfRange, Pacer, Statistics};
 use tokio::{
@@ -103,7 +102,7 @@ enum Event {
     Shared(Result<Shared, StoreError>),
     Claimed(Result<Claim, StoreError>, Asked),
     Settled(Result<Settled, StoreError>),
-    Sent(Box<Group>, Vec<Option<Verdict>>),
+    Sent(Arc<Group>),
     Published,
     GivenBack,
     /// Something that nobody waits for.
@@ -168,8 +167,8 @@ struct Work<'r> {
     /// It is not known what became of the last settlement, and never will be.
     settle_failed: bool,
     retain_at: Instant,
-    /// For each sink, the groups on their way, by how long their oldest message has waited.
-    sending: Vec<Vec<Instant>>,
+    /// For each sink, the groups on their way.
+    sending: Vec<Vec<Arc<Group>>>,
     in_flight: Arc<AtomicUsize>,
 }
 
@@ -280,7 +279,7 @@ impl<'r> Work<'r> {
                 }
                 self.leave_lanes();
             }
-            Ok(Event::Sent(group, verdicts)) => self.sent(*group, verdicts, now),
+            Ok(Event::Sent(group)) => self.sent(group, now),
             Ok(Event::Published) => {
                 self.look.next = now;
                 let store = self.relay.store.clone();

@@ -17,6 +17,12 @@ with head as materialized (
     from tidegate.adopted_aside a
     where a.adopted = $1 and a.state in ('retry', 'later') and a.due_at <= now()
         and a.id <> all ($8) and a.sink <> all ($12) and {chosen}
+        and (a.state = 'later' or a.key_hash is null or not exists (
+            select
+            from tidegate.adopted_aside f
+            where f.adopted = a.adopted and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+        ))
     order by a.due_at, a.id
     limit $9
 ),
@@ -24,7 +30,7 @@ line as (
     select h.id
     from head h
     union all
-    -- What waits behind the first of a key, up to the next that holds it.
+    -- What waits behind it, up to the next that holds the key.
     select b.id
     from head h
     cross join lateral (
@@ -39,15 +45,9 @@ line as (
         ) b
     ) b
     where h.state = 'retry' and b.in_line and b.id <> all ($8)
-        and not exists (
-            select
-            from tidegate.adopted_aside f
-            where f.adopted = $1 and f.sink = h.sink and f.key_hash = h.key_hash and f.id < h.id
-                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
-        )
 ),
 due as materialized (
-    select a.id, a.row_key, a.attempts, a.sink, a.key_hash,
+    select a.id, a.row_key, a.attempts, a.sink, a.key_hash, a.state,
         sum(coalesce(t.bytes, 0)) over (order by a.id) as total,
         row_number() over (order by a.id) as k
     from line l
@@ -58,16 +58,22 @@ due as materialized (
 )
 select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as found,
     null::bigint as id, null::integer as attempts, null as sink, null::bigint as key_hash,
-    null as row_key, null as topic, null as key, null::bytea as payload,
+    null as state, null as row_key, null as topic, null as key, null::bytea as payload,
     null::text[] as header_values, null as header_map, null::bigint as published_ms,
     (
         select extract(epoch from min(a.due_at) - now())::double precision
         from tidegate.adopted_aside a
         where a.adopted = $1 and a.state in ('retry', 'later') and a.id <> all ($8)
             and a.sink <> all ($12) and {chosen}
+            and (a.state = 'later' or a.key_hash is null or not exists (
+                select
+                from tidegate.adopted_aside f
+                where f.adopted = a.adopted and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+                    and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+            ))
     ) as next_due_seconds
 union all
-select 'lane', r.n, s.k, s.found, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
+select 'lane', r.n, s.k, s.found, null, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
     s.header_values, s.header_map, s.published_ms, null
 from unnest($3, $4, $5, $6) as r (n, takes, leaves, most)
 cross join lateral (
@@ -90,7 +96,7 @@ cross join lateral (
     where t.tidegate_place <= r.most and (t.tidegate_bytes <= $10 or t.tidegate_place = 1)
 ) s
 union all
-select 'due', null, null, null, a.id, a.attempts, a.sink, a.key_hash, t.row_key, t.topic, t.key,
+select 'due', null, null, null, a.id, a.attempts, a.sink, a.key_hash, a.state, t.row_key, t.topic, t.key,
     t.payload, t.header_values, t.header_map, t.published_ms, null
 from due a
 left join lateral (

@@ -1,5 +1,5 @@
 -- Gives dead messages up for good, and leaves an audit line. Their rows are marked as done, or they would
--- be read again. What waits behind one goes on when its relay renews the lease.
+-- be read again. The first of each key is to be found anew.
 --
 -- Indexes: adopted_aside_dead, the primary key of the adopted table.
 --

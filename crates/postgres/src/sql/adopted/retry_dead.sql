@@ -1,4 +1,5 @@
--- Makes dead messages due again, with all attempts, and leaves an audit line.
+-- Makes dead messages due again, with all attempts, and leaves an audit line. The first of each key is to
+-- be found anew.
 --
 -- Index: adopted_aside_dead.
 --
@@ -17,6 +18,9 @@ retried as (
     set state = 'retry', attempts = 0, on_dead = 'skip', due_at = now()
     from chosen c
     where a.adopted = $1 and a.row_key = c.row_key
+),
+disturbed as (
+    update tidegate.adopted l set disturbed = true where l.adopted = $1
 ),
 noted as (
     insert into tidegate.adopted_audit (adopted, who, what, messages, why)

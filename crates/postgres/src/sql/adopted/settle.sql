@@ -84,22 +84,29 @@ promoted as (
     where a.adopted = $1 and a.id = f.standing and f.standing_state = 'behind'
         and f.standing < coalesce(f.incoming, f.standing + 1)
 ),
+demoted as (
+    update tidegate.adopted_aside a
+    set state = 'behind'
+    from first f
+    where a.adopted = $1 and a.id = f.standing and f.standing_state = 'retry' and f.incoming < f.standing
+),
 placed as (
     insert into tidegate.adopted_aside as a
         (adopted, id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
     select $1, i.id, i.row_key, i.topic, i.key_hash, i.sink,
-        case when i.state = 'behind' and (
-                i.key_hash is null
-                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1)
-            ) then 'retry'
-            else i.state
+        case
+            when i.state not in ('retry', 'behind') then i.state
+            when i.key_hash is null
+                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1) then 'retry'
+            else 'behind'
         end,
         i.attempts, i.reason, i.on_dead, now() + i.delay_ms * interval '1 ms'
     from incoming i
     left join first f on f.sink = i.sink and f.key_hash = i.key_hash
     order by i.row_key
     on conflict (adopted, row_key) do update
-    set sink = excluded.sink, state = excluded.state, reason = excluded.reason,
+    set sink = excluded.sink, state = excluded.state,
+        reason = case when excluded.reason = '' then a.reason else excluded.reason end,
         on_dead = excluded.on_dead, due_at = excluded.due_at,
         attempts = greatest(a.attempts, excluded.attempts)
 ),

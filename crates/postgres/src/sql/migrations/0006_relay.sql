@@ -3,11 +3,12 @@
 -- What was done under other routes, if a sink lagged when they changed; null: nothing that matters.
 alter table tidegate.lane add column if not exists before jsonb;
 
--- Makes the first that waits of every key in some lanes due, unless one before it holds the key.
+-- Makes the first that waits of every key in some lanes due, unless one before it holds the key; all
+-- others wait behind it.
 -- Whoever disturbs a lane locks it: what was changed before is seen here, what comes later disturbs it
 -- again.
 --
--- Indexes: the primary key of lane; aside_key.
+-- Indexes: the primary key of lane; aside_key, aside_due.
 create or replace function tidegate.tend(lanes smallint[])
 returns void
 language plpgsql
@@ -25,12 +26,20 @@ begin
         order by f.lane, f.sink, f.key_hash, f.id
     ) f
     where f.state = 'behind' and a.lane = f.lane and a.id = f.id and a.state = 'behind';
+    update tidegate.aside a
+    set state = 'behind'
+    where a.lane = any (lanes) and a.state = 'retry' and a.key_hash is not null and exists (
+        select
+        from tidegate.aside f
+        where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+            and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+    );
 end
 $$;
 
 -- The same for an adopted table.
 --
--- Indexes: the primary key of adopted; adopted_aside_key.
+-- Indexes: the primary key of adopted; adopted_aside_key, adopted_aside_due.
 create or replace function tidegate.tend_adopted(which text)
 returns void
 language plpgsql
@@ -48,6 +57,14 @@ begin
     ) f
     where f.state = 'behind' and a.adopted = which and a.row_key = f.row_key
         and a.state = 'behind';
+    update tidegate.adopted_aside a
+    set state = 'behind'
+    where a.adopted = which and a.state = 'retry' and a.key_hash is not null and exists (
+        select
+        from tidegate.adopted_aside f
+        where f.adopted = which and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+            and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+    );
 end
 $$;
 

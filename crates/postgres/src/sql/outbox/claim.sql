@@ -55,11 +55,19 @@ span as materialized (
         group by p.n
     ) h on h.n = r.n
 ),
+-- Of a key, only the first that holds it is due; what was delayed may have to wait, too, but that is not
+-- known here.
 head as materialized (
     select a.lane, a.id, a.sink, a.key_hash, a.state
     from tidegate.aside a
     where a.lane = any ($10) and a.state in ('retry', 'later') and a.due_at <= now()
         and a.id <> all ($11) and a.sink <> all ($15)
+        and (a.state = 'later' or a.key_hash is null or not exists (
+            select
+            from tidegate.aside f
+            where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+        ))
     order by a.due_at, a.id
     limit $12
 ),
@@ -67,7 +75,7 @@ line as (
     select h.lane, h.id
     from head h
     union all
-    -- What waits behind the first of a key, up to the next that holds it.
+    -- What waits behind it, up to the next that holds the key.
     select b.lane, b.id
     from head h
     cross join lateral (
@@ -82,15 +90,9 @@ line as (
         ) b
     ) b
     where h.state = 'retry' and b.in_line and b.id <> all ($11)
-        and not exists (
-            select
-            from tidegate.aside f
-            where f.lane = h.lane and f.sink = h.sink and f.key_hash = h.key_hash and f.id < h.id
-                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
-        )
 ),
 due as materialized (
-    select a.lane, a.id, a.attempts, a.sink, a.topic, a.state = 'later' as delayed,
+    select a.lane, a.id, a.attempts, a.sink, a.topic, a.state,
         case when m.id is null then a.key else m.key end as key,
         coalesce(m.payload, a.payload) as payload,
         coalesce(m.headers, a.headers) as headers,
@@ -109,7 +111,7 @@ due as materialized (
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::bigint as published_ms,
     null::double precision as due_seconds, null::integer as attempts, null as sink,
-    null::boolean as delayed, s.xmin, d.last_id, d.own,
+    null as state, s.xmin, d.last_id, d.own,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
         from unnest($10) as l (lane)
@@ -118,6 +120,12 @@ select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as
             from tidegate.aside a
             where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($11)
                 and a.sink <> all ($15)
+                and (a.state = 'later' or a.key_hash is null or not exists (
+                    select
+                    from tidegate.aside f
+                    where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+                        and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+                ))
             order by a.due_at
             limit 1
         ) d
@@ -148,7 +156,7 @@ cross join lateral (
 where r.lo is not null
 union all
 select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers::text,
-    (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, d.delayed, null,
+    (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, d.state, null,
     null, null, null
 from due d
 where d.total <= $13 or d.k = 1

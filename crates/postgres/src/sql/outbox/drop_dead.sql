@@ -1,5 +1,5 @@
 -- Removes dead messages for good, and leaves an audit line: left where it was, a message would count as
--- sent. What waits behind one goes on when its relay looks at the lane again.
+-- sent. Returns the lanes, where the first of each key is to be found anew.
 --
 -- Indexes: aside_dead, message_lane.
 --
@@ -45,4 +45,4 @@ noted as (
     insert into tidegate.audit (who, what, messages, why)
     select $5, 'drop', count(*), $6 from chosen
 )
-select count(*) as messages from chosen
+select count(*) as messages, array(select lane from lanes) as lanes from chosen

@@ -1,7 +1,8 @@
 -- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds. Returns the
 -- lanes that it moved, and the keys for which nothing that holds them is left.
 --
--- Of every key that it touches, the first that waits becomes due, unless one before it holds the key.
+-- Of every key that it touches, the first that waits becomes due, unless one before it holds the key; all
+-- others wait behind it.
 -- All parts of a statement see the table as it was before: the first of a key is the lower one of what
 -- stays and what comes in.
 --
@@ -95,22 +96,29 @@ promoted as (
     where a.lane = f.lane and a.id = f.standing and f.standing_state = 'behind'
         and f.standing < coalesce(f.incoming, f.standing + 1)
 ),
+demoted as (
+    update tidegate.aside a
+    set state = 'behind'
+    from first f
+    where a.lane = f.lane and a.id = f.standing and f.standing_state = 'retry' and f.incoming < f.standing
+),
 placed as (
     insert into tidegate.aside as a
         (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
     select i.lane, i.id, i.topic, i.key_hash, i.sink,
-        case when i.state = 'behind' and (
-                i.key_hash is null
-                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1)
-            ) then 'retry'
-            else i.state
+        case
+            when i.state not in ('retry', 'behind') then i.state
+            when i.key_hash is null
+                or f.incoming = i.id and i.id < coalesce(f.standing, i.id + 1) then 'retry'
+            else 'behind'
         end,
         i.attempts, i.reason, i.on_dead, now() + i.delay_ms * interval '1 ms'
     from incoming i
     left join first f on f.lane = i.lane and f.sink = i.sink and f.key_hash = i.key_hash
     order by i.lane, i.id
     on conflict (lane, id) do update
-    set sink = excluded.sink, state = excluded.state, reason = excluded.reason,
+    set sink = excluded.sink, state = excluded.state,
+        reason = case when excluded.reason = '' then a.reason else excluded.reason end,
         on_dead = excluded.on_dead, due_at = excluded.due_at,
         attempts = greatest(a.attempts, excluded.attempts)
 ),

@@ -53,7 +53,7 @@ fn check_line(view: &View<'_>, line: &Line<'_>) -> Result<(), String> {
 fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
     let delayed = view.scenario.messages[known.message].delay.is_some();
     let dropped = known.dropped.is_some_and(|at| at < by);
-    let covered = known.accepted.is_empty() && is_covered(view, id, known);
+    let covered = is_covered(view, id, known);
     delayed
         || dropped
         || covered
@@ -77,7 +77,12 @@ fn check_again(
 ) -> Result<(), String> {
     let right = view.right(known, again);
     let delayed = view.scenario.messages[known.message].delay.is_some();
-    if delayed || matches!(right, Right::InFlight | Right::Frozen) {
+    // What was given up went behind those that followed it, when somebody tried it once more.
+    let skipped = known
+        .aside
+        .iter()
+        .any(|(_, aside)| matches!(aside, Aside::Dead { then: OnDead::Skip, .. }));
+    if delayed || skipped || matches!(right, Right::InFlight | Right::Frozen) {
         return Ok(());
     }
     for (at, (other, newer)) in later.iter().enumerate() {

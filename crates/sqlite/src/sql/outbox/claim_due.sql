@@ -1,5 +1,6 @@
 -- What was set aside in the lanes ?1 and is due at ?3, without the ids ?2 and the sinks ?6: the first ?4
--- heads. The first of a key brings those that wait behind it, up to ?5 and to the next that holds the key.
+-- heads. Of a key, only the first that holds it is a head; it brings those that wait behind it, up to ?5
+-- and to the next that holds the key. What was delayed may have to wait, too, but that is not known here.
 -- Served by aside_due, aside_key, and the keys of aside and message.
 WITH head AS MATERIALIZED (
     SELECT aside.id, aside.lane, aside.sink, aside.key_hash, aside.state
@@ -8,6 +9,12 @@ WITH head AS MATERIALIZED (
     WHERE aside.state IN ('retry', 'later') AND aside.due_ms <= ?3
         AND aside.id NOT IN (SELECT value FROM json_each(?2))
         AND aside.sink NOT IN (SELECT value FROM json_each(?6))
+        AND (aside.state = 'later' OR aside.key_hash IS NULL OR NOT EXISTS (
+            SELECT 1
+            FROM aside AS before
+            WHERE before.lane = aside.lane AND before.sink = aside.sink
+                AND before.key_hash = aside.key_hash AND before.holds = 1 AND before.id < aside.id
+        ))
     ORDER BY aside.due_ms, aside.id
     LIMIT ?4
 ),
@@ -22,12 +29,7 @@ first AS MATERIALIZED (
             LIMIT 1 OFFSET ?5 - 1
         ), 9223372036854775807) AS last
     FROM head
-    WHERE head.state = 'retry' AND head.key_hash IS NOT NULL AND NOT EXISTS (
-        SELECT 1
-        FROM aside AS before
-        WHERE before.lane = head.lane AND before.sink = head.sink
-            AND before.key_hash = head.key_hash AND before.holds = 1 AND before.id < head.id
-    )
+    WHERE head.state = 'retry' AND head.key_hash IS NOT NULL
 ),
 line (id) AS (
     SELECT head.id FROM head
@@ -49,7 +51,7 @@ line (id) AS (
             LIMIT 1
         ), 9223372036854775807)
 )
-SELECT line.id, aside.attempts, aside.sink, aside.state = 'later' AS delayed,
+SELECT line.id, aside.attempts, aside.sink, aside.state,
     length(message.payload) AS bytes
 FROM line
 CROSS JOIN aside ON aside.id = line.id

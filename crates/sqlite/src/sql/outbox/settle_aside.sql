@@ -8,6 +8,7 @@ SELECT
 FROM json_each(?1)
 WHERE true
 ON CONFLICT (id) DO UPDATE
-SET sink = excluded.sink, state = excluded.state, reason = excluded.reason,
+SET sink = excluded.sink, state = excluded.state,
+    reason = CASE WHEN excluded.reason = '' THEN reason ELSE excluded.reason END,
     on_dead = excluded.on_dead, due_ms = excluded.due_ms,
     attempts = max(attempts, excluded.attempts)

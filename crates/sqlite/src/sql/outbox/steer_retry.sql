@@ -5,3 +5,4 @@ SET state = 'retry', attempts = 0, on_dead = 'skip', due_ms = ?5
 WHERE state = 'dead' AND (?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))
     AND (?2 IS NULL OR topic = ?2) AND (?3 IS NULL OR sink = ?3)
     AND (?4 IS NULL OR instr(reason, ?4) > 0)
+RETURNING id, lane, sink, key_hash

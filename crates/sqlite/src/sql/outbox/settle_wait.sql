@@ -1,0 +1,17 @@
+-- All others of the keys ?1, an array of [lane, sink, key], wait behind the first. Served by aside_due,
+-- aside_key and the key of aside.
+UPDATE aside
+SET state = 'behind'
+WHERE id IN (
+    SELECT other.id
+    FROM json_each(?1) AS touched
+    CROSS JOIN aside AS other ON other.lane = touched.value ->> 0
+    WHERE other.state IN ('retry', 'later') AND other.state = 'retry'
+        AND other.sink = touched.value ->> 1 AND other.key_hash = touched.value ->> 2
+        AND EXISTS (
+            SELECT 1
+            FROM aside AS first
+            WHERE first.lane = other.lane AND first.sink = other.sink
+                AND first.key_hash = other.key_hash AND first.holds = 1 AND first.id < other.id
+        )
+)
