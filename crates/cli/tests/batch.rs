@@ -180,6 +180,7 @@ fn every_command_has_examples() {
         &["workload", "show"],
         &["migrate"],
         &["bench"],
+        &["bench", "relay"],
         &["completions"],
     ] {
         let help = place.ok(&[args, &["--help"]].concat());
