@@ -207,7 +207,8 @@ macro_rules! __each_case {
             outbox_due(every):
                 a_head_comes_with_some_of_those_behind_it,
                 a_head_that_is_not_due_keeps_the_rest,
-                only_the_first_of_a_key_brings_the_rest_up_to_the_next,
+                what_is_tried_again_waits_for_those_before_it,
+                a_head_brings_the_rest_up_to_one_that_holds_the_key,
                 what_messages_waited_for_is_told,
                 what_is_under_way_is_left_out,
                 those_due_first_come_first_in_the_order_of_their_ids,

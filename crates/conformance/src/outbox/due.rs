@@ -1,14 +1,14 @@
 //! What was set aside and is due: heads of keys, with some of those that wait behind them.
 
 use super::{
-    relay::{Relay, ids, new_message, retry, tick},
+    relay::{Relay, dead, ids, new_message, retry, tick},
     settle::started,
 };
 use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     Headers, Message, NewMessage,
     limits::MAX_BEHIND,
-    outbox::{Aside, ClaimRequest, Origin, StuckState},
+    outbox::{Aside, AuditLine, ClaimRequest, OnDead, Origin, Selection, StuckState},
 };
 
 fn asking(relay: &Relay) -> ClaimRequest {
@@ -35,17 +35,22 @@ pub(crate) async fn a_head_comes_with_some_of_those_behind_it(bench: Bench) {
     assert_eq!(step.send().await.freed.len(), 1);
 }
 
-pub(crate) async fn only_the_first_of_a_key_brings_the_rest_up_to_the_next(bench: Bench) {
-    let (mut relay, read) = line(&bench, 6).await;
-    // Somebody tries a dead one again, in the middle of the line.
-    relay.step().aside(&read[2], retry(AT_ONCE)).send().await;
-    assert_eq!(ids(&relay.due().await), ids(&read[..2]));
-    relay.step().aside(&read[0], retry(LATER)).send().await;
+pub(crate) async fn what_is_tried_again_waits_for_those_before_it(bench: Bench) {
+    let (mut relay, read) = line(&bench, 5).await;
+    relay.step().aside(&read[0], retry(LATER)).aside(&read[2], dead(OnDead::Skip)).send().await;
+    let retried = bench.store.retry_dead(Selection::default(), &AuditLine::default()).await;
+    assert_eq!(retried.expect("retry the dead"), 1);
     let claim = relay.ask(asking(&relay)).await;
     assert_eq!(claim.due, [], "all wait for the first");
     assert!(claim.next_due.is_some_and(|due| due > LATER / 2), "{:?}", claim.next_due);
-    relay.step().done(&read[0]).done(&read[1]).send().await;
-    assert_eq!(ids(&relay.due().await), ids(&read[2..]));
+    relay.step().done(&read[0]).send().await;
+    assert_eq!(ids(&relay.due().await), ids(&read[1..]));
+}
+
+pub(crate) async fn a_head_brings_the_rest_up_to_one_that_holds_the_key(bench: Bench) {
+    let (mut relay, read) = line(&bench, 5).await;
+    relay.step().aside(&read[2], dead(OnDead::Block)).send().await;
+    assert_eq!(ids(&relay.due().await), ids(&read[..2]));
 }
 
 pub(crate) async fn what_messages_waited_for_is_told(bench: Bench) {

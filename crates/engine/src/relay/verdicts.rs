@@ -7,7 +7,7 @@ use super::{
 };
 use crate::backoff::mix;
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 use tidegate_core::{
@@ -23,10 +23,10 @@ impl Flow {
     /// A group came back. Those without a verdict were not sent.
     pub fn answered(&mut self, group: Group, verdicts: Vec<Option<Verdict>>) {
         let (sink, messages) = (group.sink, group.len());
-        let mut keys: HashSet<KeyHash> =
+        let mut keys: BTreeSet<KeyHash> =
             group.messages.iter().filter_map(|queued| queued.key).collect();
         let mut again: BTreeMap<KeyHash, Vec<Queued>> = BTreeMap::new();
-        let mut held: HashSet<KeyHash> = HashSet::new();
+        let mut held: BTreeSet<KeyHash> = BTreeSet::new();
         let mut given_up: Vec<(Lane, KeyHash)> = Vec::new();
         let undone = self.answer_covered(group.covered, &verdicts, &mut again);
         for (at, (queued, verdict)) in group.messages.into_iter().zip(verdicts).enumerate() {
@@ -75,8 +75,8 @@ impl Flow {
         covered: Vec<(Queued, usize)>,
         verdicts: &[Option<Verdict>],
         again: &mut BTreeMap<KeyHash, Vec<Queued>>,
-    ) -> HashSet<usize> {
-        let mut undone = HashSet::new();
+    ) -> BTreeSet<usize> {
+        let mut undone = BTreeSet::new();
         for (queued, place) in covered {
             match verdicts.get(place).and_then(Option::as_ref) {
                 _ if !self.is_held(&queued) => {}

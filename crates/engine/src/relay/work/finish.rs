@@ -44,6 +44,16 @@ impl Work<'_> {
         sending || settling || self.look.looking || self.lanes.sharing || self.lanes.giving > 0
     }
 
+    /// Settles what may have been settled already, and what is still to be.
+    async fn settle_all(&mut self) -> Result<(), StoreError> {
+        while let Some(settlement) = self.flow.settling.clone().or_else(|| self.flow.settlement()) {
+            let settlement = Settlement { lease: self.relay.options.lease, ..settlement };
+            let settled = settle(self.relay.store.clone(), settlement).await?;
+            self.flow.settled(settled);
+        }
+        Ok(())
+    }
+
     /// Waits for what is on its way, settles it, and gives all lanes back.
     pub(super) async fn finish(&mut self) {
         let grace = self.relay.options.grace;
@@ -71,14 +81,10 @@ impl Work<'_> {
         unanswered.into_iter().for_each(|group| self.answered(group));
         self.flow.wind_up();
         let store = self.relay.store.clone();
-        if let Some(settlement) = self.flow.settlement() {
-            let settlement = Settlement { lease: self.relay.options.lease, ..settlement };
-            match timeout(STORE_GRACE, settle(store.clone(), settlement)).await {
-                Ok(Ok(settled)) => drop(self.flow.settled(settled)),
-                _ => tracing::warn!(
-                    "the store does not answer: what is not settled will be repeated"
-                ),
-            }
+        if !self.settle_failed
+            && !matches!(timeout(STORE_GRACE, self.settle_all()).await, Ok(Ok(())))
+        {
+            tracing::warn!("the store does not answer: what is not settled will be repeated");
         }
         let (relay, lanes) = (self.relay.options.relay.clone(), self.flow.leases());
         let give_back = store.give_back_lanes(GiveBack { relay, lanes, ends: true });

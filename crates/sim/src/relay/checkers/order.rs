@@ -100,7 +100,10 @@ fn check_again(
 ) -> Result<(), String> {
     let right = view.right(known, again);
     let delayed = view.scenario.messages[known.message].delay.is_some();
-    if delayed || matches!(right, Right::InFlight | Right::Frozen) {
+    // What was given up went behind those that followed it, when somebody tried it once more.
+    let given_up = |aside: &Aside| matches!(aside, Aside::Dead { then: OnDead::Skip, .. });
+    let skipped = known.aside.iter().any(|(_, aside)| given_up(aside));
+    if delayed || skipped || matches!(right, Right::InFlight | Right::Frozen) {
         return Ok(());
     }
     for (at, (other, newer)) in later.iter().enumerate() {
