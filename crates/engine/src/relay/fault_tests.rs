@@ -14,6 +14,9 @@ use tidegate_core::{
 };
 use tokio::time::{Instant, sleep};
 
+/// Topics and sinks.
+type Routes<'a> = &'a [(&'a str, &'a str)];
+
 const NEVER: Duration = Duration::from_secs(1_000_000);
 
 fn retries(max_attempts: u32) -> TopicPolicy {
@@ -41,7 +44,7 @@ async fn routes_may_change_while_a_sink_lags() {
     let topics = ["a.x", "a.y", "b.x", "b.y"];
     let keys: Vec<String> = (0..100).map(|n| format!("k{n}")).collect();
     // Under each plan, other topics hang.
-    let plans: [(&Arc<Fake>, &[(&str, &str)]); 4] = [
+    let plans: [(&Arc<Fake>, Routes<'_>); 4] = [
         (&hangs(), &[("a.*", "hangs"), ("*", "one")]),
         (&hangs(), &[("*.x", "hangs"), ("b.*", "two"), ("*", "one")]),
         (&three, &[("a.y", "hangs"), ("*", "two")]),

@@ -115,6 +115,7 @@ const SMALL_IN_OUTBOX: [&str; 8] = [
     "SCAN sqlite_sequence",
     "SCAN outbox_unread",
     "SCAN head",
+    "SCAN first",
     "SCAN line",
     "SCAN counted",
 ];

@@ -118,7 +118,7 @@ impl AsideRow {
             }
         };
         self.attempts = self.attempts.max(attempts);
-        if state != StuckState::Behind {
+        if !reason.is_empty() {
             self.reason = reason;
         }
         (self.state, self.then, self.due) = (state, then, due);
