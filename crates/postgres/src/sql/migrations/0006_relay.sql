@@ -90,7 +90,8 @@ exception
 end
 $$;
 
--- Publishes bytes in the caller's transaction; returns the id. Headers declare what they are.
+-- Publishes bytes in the caller's transaction; returns the id. Headers declare what they are. One statement
+-- if there is no limit: it costs little more than an insert.
 create or replace function tidegate.publish_bytes(
     topic text, key text, payload bytea, headers jsonb default null,
     not_before timestamptz default null
@@ -100,27 +101,31 @@ language plpgsql
 as $$
 #variable_conflict use_variable
 declare
-    current_segment smallint;
-    most bigint;
     own xid8;
     message_id bigint;
 begin
-    select o.segment, o.most_outstanding into current_segment, most from tidegate.outbox o;
     if topic is null or topic = '' or octet_length(topic) > 255 or topic ~ '[[:cntrl:]*]'
         or octet_length(key) > 1024 or payload is null or octet_length(payload) > 1048576
-        or headers is not null or most is not null
+        or headers is not null
     then
-        perform tidegate.refuse(topic, key, octet_length(payload), headers, most);
-        if headers is not null then
-            perform tidegate.check_json(payload, headers);
-        end if;
+        perform tidegate.refuse(topic, key, octet_length(payload), headers, null);
+        perform tidegate.check_json(payload, headers);
     end if;
     -- The transaction has its number before the message has its id (see horizon.rs).
     own := pg_current_xact_id();
     message_id := nextval('tidegate.message_id');
     insert into tidegate.message (id, lane, segment, topic, key, payload, headers, not_before)
-    values (message_id, coalesce(hashtextextended(key, 0), message_id) & 63, current_segment,
-        topic, key, payload, headers, not_before);
+    select message_id, coalesce(hashtextextended(key, 0), message_id) & 63, o.segment,
+        topic, key, payload, headers, not_before
+    from tidegate.outbox o
+    where o.most_outstanding is null;
+    if not found then
+        perform tidegate.refuse('-', null, 0, null, o.most_outstanding) from tidegate.outbox o;
+        insert into tidegate.message (id, lane, segment, topic, key, payload, headers, not_before)
+        select message_id, coalesce(hashtextextended(key, 0), message_id) & 63, o.segment,
+            topic, key, payload, headers, not_before
+        from tidegate.outbox o;
+    end if;
     return message_id;
 end
 $$;
