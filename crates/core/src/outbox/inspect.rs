@@ -13,6 +13,8 @@ use std::time::Duration;
 #[async_trait]
 pub trait InspectOutbox: Send + Sync {
     /// How it stands.
+    /// After a change of routes, what was done under the old ones may count as outstanding until sinks that
+    /// lagged have caught up.
     async fn outbox(&self) -> Result<OutboxStatus, StoreError>;
 
     /// How many messages are outstanding, cheaply: what a limit on them is compared with. It may be

@@ -119,7 +119,23 @@ pub struct Before {
     pub before: Option<Box<Before>>,
 }
 
+/// Routes seldom change more often than this while the same sink lags.
+const MOST_BEFORE: usize = 8;
+
 impl Before {
+    /// How far a lane was, and what was done before that. What was done too many changes of routes ago is
+    /// forgotten, and may be repeated.
+    pub fn new(cursor: i64, lags: Vec<Lag>, mut before: Option<Self>) -> Self {
+        let mut oldest = before.as_mut();
+        for _ in 2..MOST_BEFORE {
+            oldest = oldest.and_then(|it| it.before.as_deref_mut());
+        }
+        if let Some(oldest) = oldest {
+            oldest.before = None;
+        }
+        Self { cursor, lags, before: before.map(Box::new) }
+    }
+
     /// Whether a message was still to be read.
     pub fn left(&self, topic: &str, id: MessageId) -> bool {
         is_left(self.cursor, &self.lags, self.before.as_deref(), topic, id)
@@ -131,11 +147,6 @@ impl Before {
         let lags = self.lags.iter().map(|lag| lag.cursor);
         lags.chain(earlier).fold(self.cursor, i64::max)
     }
-
-    /// Up to here, nothing was.
-    pub fn start(&self) -> i64 {
-        self.lags.iter().map(|lag| lag.cursor).fold(self.cursor, i64::min)
-    }
 }
 
 /// Whether a message is still to be read from a lane that is so far.
@@ -146,8 +157,8 @@ pub(crate) fn is_left(
     topic: &str,
     id: MessageId,
 ) -> bool {
-    let lag = lags.iter().find(|lag| lag.topics.contains(topic));
-    id.0 > lag.map_or(cursor, |lag| lag.cursor) && before.is_none_or(|it| it.left(topic, id))
+    let lagging = lags.iter().filter(|lag| lag.topics.contains(topic)).map(|lag| lag.cursor);
+    id.0 > lagging.min().unwrap_or(cursor) && before.is_none_or(|it| it.left(topic, id))
 }
 
 #[cfg(test)]
@@ -168,10 +179,20 @@ mod tests {
             (1..50).find(|id| before.left(topic, MessageId(*id))).unwrap_or(0)
         };
         assert_eq!(["a", "b", "c"].map(|topic| left(&first, topic)), [6, 31, 21]);
-        assert_eq!((first.start(), first.reach()), (5, 30));
+        assert_eq!(first.reach(), 30);
         let lags = vec![lag("*", 8)];
         let second = Before { cursor: 20, lags, before: Some(Box::new(first)) };
         assert_eq!(["a", "b", "c"].map(|topic| left(&second, topic)), [9, 31, 21]);
-        assert_eq!((second.start(), second.reach()), (8, 30));
+        assert_eq!(second.reach(), 30);
+    }
+
+    #[test]
+    fn what_was_done_long_ago_is_forgotten() {
+        let depth = |before: &Before| {
+            std::iter::successors(Some(before), |it| it.before.as_deref()).count()
+        };
+        let next = |before| Some(Before::new(1, vec![lag("a", 0)], before));
+        let many = (0..50).fold(None, |before, _| next(before)).unwrap();
+        assert_eq!(depth(&many), MOST_BEFORE);
     }
 }

@@ -210,3 +210,37 @@ async fn a_sink_that_answers_for_too_few_is_tried_again() {
     let counts = drain(&store, plan(&[("s", &sink)], &[("*", "s")], retries(1))).await;
     assert_eq!((counts.delivered, counts.dead), (3, 0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn lanes_stay_with_a_relay_that_stops_until_its_deliveries_are_back() {
+    let (store, sink) =
+        (store(), Arc::new(Fake { takes: Duration::from_secs(40), ..Fake::default() }));
+    publish(&store, &[("t", "a", "1"), ("t", "a", "2")]).await;
+    let relay = |name: &str| {
+        let options = RelayOptions { grace: Duration::from_secs(60), ..options(name, false) };
+        let plan = plan(&[("s", &sink)], &[("*", "s")], TopicPolicy::default());
+        Relay::new(Arc::new(store.clone()), plan, options).unwrap()
+    };
+    let (stop, began) = (Stop::new(), Instant::now());
+    let first = relay("one");
+    let stopped = async {
+        sleep(Duration::from_secs(1)).await;
+        stop.stop();
+    };
+    let other = until(relay("two"), async || began.elapsed() > Duration::from_secs(120));
+    let (ran, (), other) = tokio::join!(first.run(stop.clone()), stopped, other);
+    assert_eq!((ran.unwrap().counts.delivered, other.counts.delivered), (2, 0));
+    assert_eq!(sink.of_key("a"), ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_tries_again_goes_where_routes_lead_now() {
+    let (store, old, new) = (store(), Arc::new(Fake::default()), Arc::new(Fake::default()));
+    publish(&store, &[("t", "a", "flaky"), ("t", "a", "2")]).await;
+    let sinks = [("old", &old), ("new", &new)];
+    drain(&store, plan(&sinks, &[("t", "old"), ("*", "new")], retries(1))).await;
+    assert_eq!((old.of_key("a"), outstanding(&store).await), (vec!["2".to_owned()], 0));
+    store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap();
+    drain(&store, plan(&sinks, &[("t", "new"), ("*", "old")], retries(10))).await;
+    assert_eq!((new.of_key("a"), old.tries()["flaky"]), (vec!["flaky".to_owned()], 1));
+}

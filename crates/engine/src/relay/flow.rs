@@ -147,7 +147,7 @@ impl Flow {
         self.done.retain(|(of, _)| *of != lane);
         self.under_way.retain(|_, it| it.lane != lane);
         self.go_on(|of| of == lane);
-        self.queues.iter_mut().for_each(|queue| drop(queue.take_lane(lane, false)));
+        self.queues.iter_mut().for_each(|queue| drop(queue.take_lanes(|it| it == lane, false)));
     }
 
     pub fn lose_all(&mut self) {
@@ -156,8 +156,7 @@ impl Flow {
     }
 
     /// Messages were read.
-    pub fn claimed(&mut self, claim: Claim, asked: &Asked) {
-        let now = Instant::now();
+    pub fn claimed(&mut self, claim: Claim, asked: &Asked, now: Instant) {
         let still = |flow: &Self, lease: &LaneLease| {
             flow.lanes.get(&lease.lane).is_some_and(|lane| lane.fence == lease.fence)
         };
@@ -229,7 +228,8 @@ impl Flow {
         let Origin::Aside { attempts, sink, waited_for } = &message.origin else { return };
         let policy = self.plan.policy(&message.topic);
         let key = message.key_hash().filter(|_| !policy.unordered);
-        let known = self.plan.sink_named(sink).or_else(|| self.plan.sink_of(&message.topic));
+        let stored = self.plan.sink_named(sink);
+        let known = self.plan.sink_of(&message.topic).or(stored);
         let known_key = known.zip(key);
         if self.under_way.contains_key(&message.id)
             || known_key.is_some_and(|known| self.touched.contains(&known))
@@ -251,8 +251,10 @@ impl Flow {
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             return;
         };
+        // One that somebody retries may go elsewhere by now, and takes its place there.
+        let moves = known != stored;
         let delayed = *waited_for == StuckState::Later;
-        if delayed && key.is_some_and(|key| self.held.contains(sink, key)) {
+        if moves || delayed && key.is_some_and(|key| self.held.contains(sink, key)) {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), Aside::Behind);
             return self.set_aside(sink, set);
         }

@@ -60,7 +60,7 @@ fn answer(flow: &mut Flow, (request, asked): &(ClaimRequest, Asked), store: &[Me
         });
         Reading { messages: wanted.cloned().collect(), read_to: to, more: false }
     });
-    flow.claimed(Claim { readings: readings.collect(), ..Claim::default() }, asked);
+    flow.claimed(Claim { readings: readings.collect(), ..Claim::default() }, asked, Instant::now());
 }
 
 fn queued(flow: &Flow) -> Vec<usize> {
@@ -162,7 +162,7 @@ fn one_sink_that_takes_none_of_its_due_messages_closes_no_other() {
     let origin =
         Origin::Aside { attempts: 1, sink: "slow".to_owned(), waited_for: StuckState::Retry };
     let due = (0..5_000).map(|id| Message { origin: origin.clone(), ..message(id, 1, "slow.x") });
-    flow.claimed(Claim { due: due.collect(), ..Claim::default() }, &asking.1);
+    flow.claimed(Claim { due: due.collect(), ..Claim::default() }, &asking.1, Instant::now());
     let (request, _) = flow.ask(&AT_ONCE).unwrap();
     assert_eq!(request.closed, ["slow"]);
     assert!(request.most_due > 0);

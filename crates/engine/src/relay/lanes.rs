@@ -66,12 +66,13 @@ impl LaneState {
         let start = lags.iter().filter(|lag| !is_known(lag)).map(|lag| lag.cursor).min();
         let line = |line: &Line| {
             let same = lags.iter().find(|lag| lag.topics == line.topics).map(|lag| lag.cursor);
-            LineState { lag_read: same.or(start.map(|it| it.min(cursor))), ..LineState::default() }
+            let lag_read = same.into_iter().chain(start.map(|it| it.min(cursor))).min();
+            LineState { lag_read, ..LineState::default() }
         };
         let lines = lines.iter().map(line).collect();
         let before = match start {
             None => before,
-            Some(_) => Some(Before { cursor, lags, before: before.map(Box::new) }),
+            Some(_) => Some(Before::new(cursor, lags, before)),
         };
         Self {
             fence: gained.lease.fence,
@@ -112,7 +113,7 @@ impl LaneState {
         *read = (*read).max(to);
     }
 
-    /// A message was read, and belongs to a line. Returns whether it is to be acted on.
+    /// A message was read, belongs to a line, and is to be acted on.
     pub fn open(&mut self, line: LineNumber, id: MessageId) {
         self.lines[line].open.push_back((id.0, false));
     }

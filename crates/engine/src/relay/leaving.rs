@@ -1,7 +1,7 @@
 //! Lanes that other relays should have.
 
 use super::{
-    flow::Flow,
+    flow::{Doing, Flow},
     lanes::{LaneState, Leaving},
     queue::Queued,
     reading::PATIENCE,
@@ -30,7 +30,9 @@ impl Flow {
         let late = self.lanes.iter_mut().filter(|(_, state)| is_late(state));
         let late = late.map(|(_, state)| state.leaving = Leaving::Now);
         let late = late.count() > 0;
-        self.clear_out();
+        if late {
+            self.clear_out();
+        }
         late
     }
 
@@ -38,21 +40,22 @@ impl Flow {
     /// until that is back: it must not become the first of its key.
     pub fn clear_out(&mut self) {
         let late = self.lanes.iter().filter(|(_, state)| state.leaving == Leaving::Now);
-        for lane in late.map(|(lane, _)| *lane).collect::<Vec<Lane>>() {
-            for sink in 0..self.queues.len() {
-                let out = self.queues[sink].take_lane(lane, true);
-                out.into_iter().for_each(|queued| self.wait_behind(queued));
-            }
+        let late: HashSet<Lane> = late.map(|(lane, _)| *lane).collect();
+        if late.is_empty() {
+            return;
+        }
+        for sink in 0..self.queues.len() {
+            let out = self.queues[sink].take_lanes(|lane| late.contains(&lane), true);
+            out.into_iter().for_each(|queued| self.wait_behind(queued));
         }
     }
 
     /// Nothing more will be sent. What is done is not to be repeated for the sake of what is not: that is
     /// set aside, or its line gets a cursor of its own.
     pub fn wind_up(&mut self) {
-        let mut left: Vec<Queued> = Vec::new();
-        for lane in self.lanes.keys() {
-            left.extend(self.queues.iter_mut().flat_map(|queue| queue.take_lane(*lane, false)));
-        }
+        let queues = self.queues.iter_mut();
+        let left: Vec<Queued> =
+            queues.flat_map(|queue| queue.take_lanes(|_| true, false)).collect();
         for queued in left {
             let state = self.lanes.get(&queued.message.lane);
             if state.is_some_and(|state| state.is_gap(queued.line, queued.id())) {
@@ -67,7 +70,8 @@ impl Flow {
         let settling = self.settling.iter().flat_map(|it| &it.lanes).map(|it| it.lane);
         let aside = self.aside.iter().map(|set| set.lane);
         let done = self.done.iter().map(|(lane, _)| *lane);
-        let again = self.under_way.values().map(|it| it.lane);
+        // What waits for its lane to be read is not in memory.
+        let again = self.under_way.values().filter(|it| it.what != Doing::Read).map(|it| it.lane);
         let busy: HashSet<Lane> = settling.chain(aside).chain(done).chain(again).collect();
         let ready = |lane: &Lane, state: &LaneState| {
             state.leaving != Leaving::No

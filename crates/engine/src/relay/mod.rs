@@ -4,7 +4,7 @@
 //! share lanes → claim → group → act → settle
 //! ```
 //!
-//! [`Flow`](flow::Flow) knows everything and decides; `work.rs` carries it out. Claims, settlements and
+//! [`Flow`](flow::Flow) knows everything and decides; `work/` carries it out. Claims, settlements and
 //! groups go on side by side, one claim and one settlement at a time. Of each key one group is on its
 //! way. What a sink holds up is set aside or read apart, so that it holds up no other.
 

@@ -211,23 +211,26 @@ impl Queue {
         out
     }
 
-    /// Takes out what waits of a lane, in the order of their ids: all, or only of keys that have nothing
-    /// under way.
-    pub fn take_lane(&mut self, lane: Lane, idle: bool) -> Vec<Queued> {
+    /// Takes out what waits of some lanes, in the order of their ids: all, or only of keys that have
+    /// nothing under way.
+    pub fn take_lanes(&mut self, wanted: impl Fn(Lane) -> bool, idle: bool) -> Vec<Queued> {
         let mut out: Vec<Queued> = Vec::new();
         let ready: HashSet<KeyHash> =
             self.ready.values().flatten().filter_map(Ready::key).collect();
         for (_, line) in self.keys.iter_mut().filter(|(key, _)| !idle || ready.contains(key)) {
-            let waiting = std::mem::take(&mut line.waiting);
-            let (gone, stay): (VecDeque<_>, _) =
-                waiting.into_iter().partition(|queued| queued.message.lane == lane);
-            out.extend(gone);
-            line.waiting = stay;
+            // A key has one lane, but two keys may have the same hash.
+            if line.waiting.iter().any(|queued| wanted(queued.message.lane)) {
+                let waiting = std::mem::take(&mut line.waiting);
+                let (gone, stay): (VecDeque<_>, _) =
+                    waiting.into_iter().partition(|queued| wanted(queued.message.lane));
+                out.extend(gone);
+                line.waiting = stay;
+            }
         }
         for ready in self.ready.values_mut() {
             for next in std::mem::take(ready) {
                 match next {
-                    Ready::Message(queued) if queued.message.lane == lane => out.push(*queued),
+                    Ready::Message(queued) if wanted(queued.message.lane) => out.push(*queued),
                     next => ready.push_back(next),
                 }
             }

@@ -128,7 +128,7 @@ impl Adopted {
     /// How many messages were changed. The first of each key is found anew.
     async fn changed(&self, rows: &[Row]) -> Result<u64, StoreError> {
         // If that fails, whoever has the lease does it when it renews it.
-        let _ = self.tend().await;
+        let _ = self.tend(false).await;
         let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
         rows.first().map_or(Ok(0), messages)
     }

@@ -19,7 +19,7 @@ impl Adopted {
         };
         if lease.fence == held {
             if lease.disturbed {
-                self.tend().await?;
+                self.tend(true).await?;
             }
             return Ok(Shared { relays: 1, ..Shared::default() });
         }
@@ -59,7 +59,7 @@ impl Adopted {
         ];
         let sql = include_str!("../sql/adopted/reroute.sql");
         self.pool.query(OPERATION, sql, &params).await?;
-        self.tend().await?;
+        self.tend(true).await?;
         let sql = include_str!("../sql/adopted/held.sql");
         let rows = self.pool.query(OPERATION, sql, &[(adopted, Type::TEXT)]).await?;
         let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
@@ -81,9 +81,9 @@ impl Adopted {
     }
 
     /// Of every key that waits, the first becomes due unless something holds it.
-    pub(super) async fn tend(&self) -> Result<(), StoreError> {
-        let params = [(&self.plan.table.adopted as _, Type::TEXT)];
-        self.pool.query(OPERATION, "select tidegate.tend_adopted($1)", &params).await?;
+    pub(super) async fn tend(&self, calm: bool) -> Result<(), StoreError> {
+        let params = [(&self.plan.table.adopted as _, Type::TEXT), (&calm as _, Type::BOOL)];
+        self.pool.query(OPERATION, "select tidegate.tend_adopted($1, $2)", &params).await?;
         Ok(())
     }
 

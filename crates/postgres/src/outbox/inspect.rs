@@ -111,7 +111,7 @@ impl Postgres {
         let lanes: Vec<i16> = get(OPERATION, row, "lanes")?;
         let lanes: Vec<Lane> = lanes.into_iter().map(|lane| Lane(lane.unsigned_abs())).collect();
         // If that fails, whoever has the lanes does it when it renews them.
-        let _ = tend(&self.pool, &lanes).await;
+        let _ = tend(&self.pool, &lanes, false).await;
         count(row, "messages")
     }
 }

@@ -45,7 +45,7 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
     let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share as usize));
     if !disturbed.is_empty() {
-        tend(pool, &disturbed).await?;
+        tend(pool, &disturbed, true).await?;
     }
     if !gained.is_empty() {
         take_over(pool, request, &mut gained).await?;
@@ -82,17 +82,17 @@ async fn take_over(
         (&sinks as _, Type::TEXT_ARRAY),
     ];
     pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
-    tend(pool, &gained.keys().copied().collect::<Vec<_>>()).await?;
+    tend(pool, &gained.keys().copied().collect::<Vec<_>>(), true).await?;
     let params = [(&lanes as _, Type::INT2_ARRAY)];
     let rows = pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await?;
     rows.iter().try_for_each(|row| learn(row, gained))
 }
 
 /// Of every key that waits in these lanes, the first becomes due unless something holds it.
-pub(super) async fn tend(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
+pub(super) async fn tend(pool: &Pool, lanes: &[Lane], calm: bool) -> Result<(), StoreError> {
     let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
-    let params = [(&lanes as _, Type::INT2_ARRAY)];
-    pool.query(OPERATION, "select tidegate.tend($1)", &params).await?;
+    let params = [(&lanes as _, Type::INT2_ARRAY), (&calm as _, Type::BOOL)];
+    pool.query(OPERATION, "select tidegate.tend($1, $2)", &params).await?;
     Ok(())
 }
 

@@ -12,6 +12,9 @@ const HELD_BACK: Duration = Duration::from_millis(3);
 /// A transaction that holds messages back for longer is named.
 const HELD_BACK_LONG: Duration = Duration::from_secs(5);
 
+/// … and again after this.
+const NAMED_AGAIN: Duration = Duration::from_secs(60);
+
 impl Work<'_> {
     pub(super) fn claim(&mut self) {
         let now = Instant::now();
@@ -70,7 +73,7 @@ impl Work<'_> {
         };
         self.look.next = now + claim.next_due.map_or(pause, |due| due.min(pause));
         self.name_holder(claim.held_back && !found, now);
-        self.flow.claimed(claim, asked);
+        self.flow.claimed(claim, asked, now);
         let news = if self.flow.aside.is_empty() { IDLE_FLUSH } else { FLUSH };
         self.settle_by(now + news);
         Ok(())
@@ -78,7 +81,7 @@ impl Work<'_> {
 
     /// A transaction is often over in a moment, but not one that is open for long already.
     fn held_back(&self, now: Instant) -> Duration {
-        let since = self.look.held_back_since.map(|since| now.saturating_duration_since(since));
+        let since = self.look.held_back_since.map(|since| now - since);
         (since.unwrap_or_default() / 8).clamp(HELD_BACK, self.relay.options.poll.max(HELD_BACK))
     }
 
@@ -95,10 +98,11 @@ impl Work<'_> {
             }
             (true, Some(since)) => since,
         };
-        if now - since < HELD_BACK_LONG {
+        let named = self.look.holder_named.is_some_and(|at| now - at < NAMED_AGAIN);
+        if now - since < HELD_BACK_LONG || named {
             return;
         }
-        self.look.held_back_since = Some(now + Duration::from_secs(60));
+        self.look.holder_named = Some(now);
         let store = self.relay.store.clone();
         self.events.spawn(async move {
             if let Ok(status) = store.outbox().await

@@ -6,7 +6,7 @@ use tidegate_core::{
     StoreError,
     outbox::{GiveBack, LANES, Settlement, StuckQuery, StuckState, TopicStatus},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long the last calls to a store may take after a stop, beyond the grace.
 const STORE_GRACE: Duration = Duration::from_secs(2);
@@ -59,16 +59,25 @@ impl Work<'_> {
         let grace = self.relay.options.grace;
         let rest = async {
             while self.is_busy() {
-                match self.events.join_next().await {
-                    // Nothing that was read now will be sent.
-                    Some(Ok(Event::Claimed(..))) => self.look.looking = false,
-                    Some(event) => {
-                        if let Err(error) = self.happened(event) {
-                            tracing::warn!("{error}: what is not settled will be repeated");
-                            return;
+                // What is on its way is this relay's until it is back.
+                self.share();
+                let renew = match self.lanes.sharing {
+                    true => Instant::now() + self.relay.options.lease,
+                    false => self.lanes.next,
+                };
+                tokio::select! {
+                    biased;
+                    Some(event) = self.events.join_next() => match event {
+                        // Nothing that was read now will be sent.
+                        Ok(Event::Claimed(..)) => self.look.looking = false,
+                        event => {
+                            if let Err(error) = self.happened(event) {
+                                tracing::warn!("{error}: what is not settled will be repeated");
+                                return;
+                            }
                         }
-                    }
-                    None => return,
+                    },
+                    () = sleep_until(renew) => {}
                 }
             }
         };

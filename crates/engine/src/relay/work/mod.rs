@@ -193,6 +193,7 @@ struct Look {
     pause: Duration,
     backoff: Backoff,
     held_back_since: Option<Instant>,
+    holder_named: Option<Instant>,
     /// The last look found nothing, and nothing will be due.
     nothing_left: bool,
     /// Something was set aside since the look began: it may have missed it.
@@ -226,6 +227,7 @@ impl<'r> Work<'r> {
                 pause: SHORTEST_POLL,
                 backoff: Backoff::new(noise),
                 held_back_since: None,
+                holder_named: None,
                 nothing_left: false,
                 missed: false,
             },

@@ -69,7 +69,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Groups that are not sent yet come back: some of their lanes are not this relay's any more.
+    /// Groups that are not sent yet come back: some lanes are not this relay's any more, or should not be.
     fn recall(&self) {
         self.lanes.recalled.send_modify(|times| *times += 1);
     }

@@ -6,16 +6,16 @@ alter table tidegate.lane add column if not exists before jsonb;
 -- Makes the first that waits of every key in some lanes due, unless one before it holds the key; all
 -- others wait behind it.
 -- Whoever disturbs a lane locks it: what was changed before is seen here, what comes later disturbs it
--- again.
+-- again. Only its relay calms it: a settlement that has begun before may not have seen the change.
 --
 -- Indexes: the primary key of lane; aside_key, aside_due.
-create or replace function tidegate.tend(lanes smallint[])
+create or replace function tidegate.tend(lanes smallint[], calm boolean)
 returns void
 language plpgsql
 as $$
 begin
     perform from tidegate.lane l where l.lane = any (lanes) order by l.lane for update;
-    update tidegate.lane l set disturbed = false where l.lane = any (lanes) and l.disturbed;
+    update tidegate.lane l set disturbed = false where calm and l.lane = any (lanes) and l.disturbed;
     update tidegate.aside a
     set state = 'retry', due_at = now()
     from (
@@ -40,12 +40,13 @@ $$;
 -- The same for an adopted table.
 --
 -- Indexes: the primary key of adopted; adopted_aside_key, adopted_aside_due.
-create or replace function tidegate.tend_adopted(which text)
+create or replace function tidegate.tend_adopted(which text, calm boolean)
 returns void
 language plpgsql
 as $$
 begin
-    update tidegate.adopted l set disturbed = false where l.adopted = which;
+    perform from tidegate.adopted l where l.adopted = which for update;
+    update tidegate.adopted l set disturbed = false where calm and l.adopted = which;
     update tidegate.adopted_aside a
     set state = 'retry', due_at = now()
     from (

@@ -1,4 +1,4 @@
--- All others of the keys ?1, an array of [lane, sink, key], wait behind the first. Served by aside_due,
+-- All others of the keys ?1, an array of [lane, sink, key], wait behind the first. Served by aside_retry,
 -- aside_key and the key of aside.
 UPDATE aside
 SET state = 'behind'
@@ -6,7 +6,7 @@ WHERE id IN (
     SELECT other.id
     FROM json_each(?1) AS touched
     CROSS JOIN aside AS other ON other.lane = touched.value ->> 0
-    WHERE other.state IN ('retry', 'later') AND other.state = 'retry'
+    WHERE other.state = 'retry' AND other.key_hash IS NOT NULL
         AND other.sink = touched.value ->> 1 AND other.key_hash = touched.value ->> 2
         AND EXISTS (
             SELECT 1

@@ -1,12 +1,12 @@
--- All others of every key in the lanes ?1 wait behind the first. Served by aside_due, aside_key and the key
--- of aside.
+-- All others of every key in the lanes ?1 wait behind the first. Served by aside_retry, aside_key and the
+-- key of aside.
 UPDATE aside
 SET state = 'behind'
 WHERE id IN (
     SELECT other.id
     FROM json_each(?1) AS wanted
     CROSS JOIN aside AS other ON other.lane = wanted.value
-    WHERE other.state IN ('retry', 'later') AND other.state = 'retry'
+    WHERE other.state = 'retry' AND other.key_hash IS NOT NULL
         AND EXISTS (
             SELECT 1
             FROM aside AS first
