@@ -78,8 +78,10 @@ impl OutboxContent {
         for (head, row) in heads.iter().filter(|(_, row)| row.state == StuckState::Retry) {
             let Some(key) = row.held_key() else { continue };
             let line = self.line(&key).skip_while(|(id, _)| id <= head).take(MAX_BEHIND);
-            let behind = line.take_while(|(_, it)| it.state == StuckState::Behind);
-            ids.extend(behind.map(|(id, _)| *id).filter(|id| !request.under_way.contains(id)));
+            let behind = line.take_while(|(id, it)| {
+                it.state == StuckState::Behind && !request.under_way.contains(id)
+            });
+            ids.extend(behind.map(|(id, _)| *id));
         }
         let (mut bytes, mut first) = (0, true);
         let messages = ids.into_iter().filter_map(|id| {

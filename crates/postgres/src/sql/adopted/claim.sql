@@ -30,11 +30,12 @@ line as (
     select h.id
     from head h
     union all
-    -- What waits behind it, up to the next that holds the key.
+    -- What waits behind it, up to the next that holds the key or is under way: no gaps.
     select b.id
     from head h
     cross join lateral (
-        select b.id, bool_and(b.state = 'behind') over (order by b.id) as in_line
+        select b.id,
+            bool_and(b.state = 'behind' and b.id <> all ($8)) over (order by b.id) as in_line
         from (
             select b.id, b.state
             from tidegate.adopted_aside b
@@ -44,7 +45,7 @@ line as (
             limit $11
         ) b
     ) b
-    where h.state = 'retry' and b.in_line and b.id <> all ($8)
+    where h.state = 'retry' and b.in_line
 ),
 due as materialized (
     select a.id, a.row_key, a.attempts, a.sink, a.key_hash, a.state,

@@ -75,11 +75,12 @@ line as (
     select h.lane, h.id
     from head h
     union all
-    -- What waits behind it, up to the next that holds the key.
+    -- What waits behind it, up to the next that holds the key or is under way: no gaps.
     select b.lane, b.id
     from head h
     cross join lateral (
-        select b.lane, b.id, bool_and(b.state = 'behind') over (order by b.id) as in_line
+        select b.lane, b.id,
+            bool_and(b.state = 'behind' and b.id <> all ($11)) over (order by b.id) as in_line
         from (
             select b.lane, b.id, b.state
             from tidegate.aside b
@@ -89,7 +90,7 @@ line as (
             limit $14
         ) b
     ) b
-    where h.state = 'retry' and b.in_line and b.id <> all ($11)
+    where h.state = 'retry' and b.in_line
 ),
 due as materialized (
     select a.lane, a.id, a.attempts, a.sink, a.topic, a.state,

@@ -1,6 +1,7 @@
 -- What was set aside in the lanes ?1 and is due at ?3, without the ids ?2 and the sinks ?6: the first ?4
 -- heads. Of a key, only the first that holds it is a head; it brings those that wait behind it, up to ?5
--- and to the next that holds the key. What was delayed may have to wait, too, but that is not known here.
+-- and to the next that holds the key or is under way. What was delayed may have to wait, too, but that is
+-- not known here.
 -- Served by aside_due, aside_key, and the keys of aside and message.
 WITH head AS MATERIALIZED (
     SELECT aside.id, aside.lane, aside.sink, aside.key_hash, aside.state
@@ -40,13 +41,14 @@ line (id) AS (
         ON behind.lane = first.lane AND behind.sink = first.sink
         AND behind.key_hash = first.key_hash
     WHERE behind.holds = 1 AND behind.id > first.id AND behind.id <= first.last
-        AND behind.id NOT IN (SELECT value FROM json_each(?2))
         AND behind.id < coalesce((
             SELECT next.id
             FROM aside AS next
             WHERE next.lane = first.lane AND next.sink = first.sink
                 AND next.key_hash = first.key_hash AND next.holds = 1 AND next.id > first.id
-                AND next.id <= first.last AND +next.state <> 'behind'
+                AND next.id <= first.last AND (
+                    +next.state <> 'behind' OR next.id IN (SELECT value FROM json_each(?2))
+                )
             ORDER BY next.id
             LIMIT 1
         ), 9223372036854775807)

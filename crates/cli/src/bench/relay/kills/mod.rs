@@ -88,7 +88,11 @@ async fn watch(
     database.store.limit_outstanding(None).await?;
     let seconds = start.elapsed().as_secs_f64();
     let arrivals = stream.read().await?;
-    let findings = history::judge(&published, &arrivals, &deaths);
+    let mut findings = history::judge(&published, &arrivals, &deaths);
+    let dead = database.store.dead_groups().await?;
+    findings
+        .examples
+        .extend(dead.iter().map(|it| format!("{} are dead: {}", it.messages, it.reason)));
     Ok((Killed::new(published.iter().sum(), deaths.len(), findings), seconds))
 }
 
