@@ -341,6 +341,14 @@ async fn plain_sql_is_refused_with_the_reason() {
     refused("'t', 'k', '', '{\"a\": 1}'", "TG400", "headers are an object of strings").await;
     let wide = "'t', 'k', '', jsonb_build_object('a', repeat('x', 8192))";
     refused(wide, "TG400", "8192 is the most").await;
+    store.limit_outstanding(Some(1)).await.unwrap();
+    store.publish(vec![new_message("k")]).await.unwrap();
+    refused("'t', 'k', ''", "TG429", "1 is the limit").await;
+    let unequal =
+        "select tidegate.publish_many_bytes(array['t', 't'], array['k'], array[''::bytea])";
+    let error = client.batch_execute(unequal).await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("unequal lengths"));
+    store.limit_outstanding(None).await.unwrap();
     for declared in ["application/json", "Application/JSON; charset=utf-8", "a/b+json"] {
         let headers = format!("jsonb_build_object('Content-Type', '{declared}')");
         refused(&format!("'t', 'k', '{{x', {headers}"), "TG400", "is no JSON").await;
@@ -352,11 +360,4 @@ async fn plain_sql_is_refused_with_the_reason() {
         let error = client.batch_execute(&many.replace("'1'", "'{'")).await.unwrap_err();
         assert!(error.as_db_error().unwrap().message().contains("is no JSON"), "{error}");
     }
-    store.limit_outstanding(Some(1)).await.unwrap();
-    store.publish(vec![new_message("k")]).await.unwrap();
-    refused("'t', 'k', ''", "TG429", "1 is the limit").await;
-    let unequal =
-        "select tidegate.publish_many_bytes(array['t', 't'], array['k'], array[''::bytea])";
-    let error = client.batch_execute(unequal).await.unwrap_err();
-    assert!(error.as_db_error().unwrap().message().contains("unequal lengths"));
 }
