@@ -102,7 +102,7 @@ fn a_crash_at_any_await_loses_nothing() {
 #[test]
 fn the_worlds_are_stormy() {
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..60 {
+    for seed in 0..120 {
         let end = simulate(&Scenario::from_seed(seed, Hazards::all())).unwrap();
         for entry in end.history {
             let what = match &entry.event {
