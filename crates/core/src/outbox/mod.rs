@@ -24,6 +24,6 @@ pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, S
 pub use message::{Message, MessageId, NewMessage, Origin};
 pub use publish::Publish;
 pub use retain::{Retain, Sealed};
-pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement};
+pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement, Waiting};
 pub use source::Outbox;
 pub use topics::{Choice, Pattern, Route, Topics};

@@ -1,6 +1,6 @@
 //! What a relay writes back, in one transaction.
 
-use super::{Before, KeyHash, Lag, Lane, MessageId};
+use super::{Before, KeyHash, Lag, Lane, MessageId, StuckState};
 use crate::Fence;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -87,6 +87,43 @@ pub enum Aside {
         /// What that means for its key.
         then: OnDead,
     },
+}
+
+/// How a message that is not simply done is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting<'a> {
+    /// What it waits for.
+    pub state: StuckState,
+    /// How many attempts have failed; those that were counted before stay.
+    pub attempts: u32,
+    /// Why the last one did; empty: as before.
+    pub reason: &'a str,
+    /// What its death means for its key.
+    pub then: OnDead,
+    /// From now by the store's clock.
+    pub delay: Duration,
+}
+
+impl Aside {
+    /// How it is stored.
+    pub fn waiting(&self) -> Waiting<'_> {
+        let waits =
+            |state, delay| Waiting { state, attempts: 0, reason: "", then: OnDead::Skip, delay };
+        match self {
+            Aside::Retry { attempts, reason, delay } => {
+                Waiting { attempts: *attempts, reason, ..waits(StuckState::Retry, *delay) }
+            }
+            Aside::Behind => waits(StuckState::Behind, Duration::ZERO),
+            Aside::Later { delay } => waits(StuckState::Later, *delay),
+            Aside::Unrouted => waits(StuckState::Unrouted, Duration::ZERO),
+            Aside::Dead { attempts, reason, then } => Waiting {
+                attempts: *attempts,
+                reason,
+                then: *then,
+                ..waits(StuckState::Dead, Duration::ZERO)
+            },
+        }
+    }
 }
 
 /// What happens to the rest of a key when a message is given up.

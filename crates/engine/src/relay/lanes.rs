@@ -57,8 +57,8 @@ impl LineState {
 }
 
 impl LaneState {
-    /// A line that lagged goes on as it was. If one of other routes did, those that are not known begin
-    /// where it was.
+    /// A line that lagged goes on as it was. If one of other routes did, all begin where it was, at the
+    /// latest.
     pub fn new(gained: &Gained, lines: &[Line]) -> Self {
         let Gained { cursor, lags, before, .. } = gained.clone();
         let stored = (cursor, lags.clone(), before.clone());

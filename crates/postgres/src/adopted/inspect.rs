@@ -122,9 +122,7 @@ impl Adopted {
     async fn inspect(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         self.pool.query(OPERATION, sql, params).await
     }
-}
 
-impl Adopted {
     /// How many messages were changed. The first of each key is found anew.
     async fn changed(&self, rows: &[Row]) -> Result<u64, StoreError> {
         // If that fails, whoever has the lease does it when it renews it.

@@ -8,10 +8,10 @@ use crate::{
     decode::{get, millis},
     error::corrupt,
 };
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 use tidegate_core::{
     Fence, MessageId, StoreError,
-    outbox::{Aside, HeldKey, KeyHash, OnDead, SetAside, Settled, Settlement, StuckState},
+    outbox::{Aside, HeldKey, KeyHash, OnDead, SetAside, Settled, Settlement, Waiting},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -128,18 +128,7 @@ struct AsideColumns {
 
 impl AsideColumns {
     fn add(&mut self, set: &SetAside, row_key: Option<&str>) {
-        const NOW: Duration = Duration::ZERO;
-        let (state, attempts, reason, then, delay) = match &set.aside {
-            Aside::Retry { attempts, reason, delay } => {
-                (StuckState::Retry, *attempts, reason.as_str(), OnDead::Skip, *delay)
-            }
-            Aside::Behind => (StuckState::Behind, 0, "", OnDead::Skip, NOW),
-            Aside::Later { delay } => (StuckState::Later, 0, "", OnDead::Skip, *delay),
-            Aside::Unrouted => (StuckState::Unrouted, 0, "", OnDead::Skip, NOW),
-            Aside::Dead { attempts, reason, then } => {
-                (StuckState::Dead, *attempts, reason.as_str(), *then, NOW)
-            }
-        };
+        let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
         self.id.push(set.id.0);
         self.row_key.push(row_key.map(str::to_owned));
         self.topic.push(set.topic.clone());

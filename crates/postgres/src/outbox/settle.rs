@@ -6,10 +6,9 @@ use crate::{
     pool::Pool,
 };
 use serde::Serialize;
-use std::time::Duration;
 use tidegate_core::{
     StoreError,
-    outbox::{Aside, HeldKey, KeyHash, Lane, OnDead, SetAside, Settled, Settlement, StuckState},
+    outbox::{HeldKey, KeyHash, Lane, SetAside, Settled, Settlement, Waiting},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -145,18 +144,7 @@ impl<'a> AsideColumns<'a> {
     }
 
     fn add(&mut self, set: &'a SetAside) {
-        const NOW: Duration = Duration::ZERO;
-        let (state, attempts, reason, then, delay) = match &set.aside {
-            Aside::Retry { attempts, reason, delay } => {
-                (StuckState::Retry, *attempts, reason.as_str(), OnDead::Skip, *delay)
-            }
-            Aside::Behind => (StuckState::Behind, 0, "", OnDead::Skip, NOW),
-            Aside::Later { delay } => (StuckState::Later, 0, "", OnDead::Skip, *delay),
-            Aside::Unrouted => (StuckState::Unrouted, 0, "", OnDead::Skip, NOW),
-            Aside::Dead { attempts, reason, then } => {
-                (StuckState::Dead, *attempts, reason.as_str(), *then, NOW)
-            }
-        };
+        let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
         self.lane.push(set.lane.0 as i16);
         self.id.push(set.id.0);
         self.topic.push(&set.topic);

@@ -8,10 +8,8 @@ use crate::{
 use rusqlite::params;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::Duration;
 use tidegate_core::outbox::{
-    Aside, Choice, HeldKey, Lag, Lane, OnDead, Pattern, SetAside, Settled, Settlement, StuckState,
-    Topics,
+    Choice, HeldKey, Lag, Lane, Pattern, SetAside, Settled, Settlement, StuckState, Topics, Waiting,
 };
 
 pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Failure> {
@@ -109,20 +107,10 @@ fn key_of(set: &SetAside) -> Option<HeldKey> {
 }
 
 fn aside_row(set: &SetAside, now: Millis) -> Value {
-    const NOW: Duration = Duration::ZERO;
-    let (state, attempts, reason, then, delay) = match &set.aside {
-        Aside::Retry { attempts, reason, delay } => {
-            (StuckState::Retry, *attempts, reason.as_str(), OnDead::Skip, *delay)
-        }
-        // Without a key there is nothing that it could wait behind.
-        Aside::Behind if set.key.is_none() => (StuckState::Retry, 0, "", OnDead::Skip, NOW),
-        Aside::Behind => (StuckState::Behind, 0, "", OnDead::Skip, NOW),
-        Aside::Later { delay } => (StuckState::Later, 0, "", OnDead::Skip, *delay),
-        Aside::Unrouted => (StuckState::Unrouted, 0, "", OnDead::Skip, NOW),
-        Aside::Dead { attempts, reason, then } => {
-            (StuckState::Dead, *attempts, reason.as_str(), *then, NOW)
-        }
-    };
+    let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
+    // Without a key there is nothing that it could wait behind.
+    let alone = state == StuckState::Behind && set.key.is_none();
+    let state = if alone { StuckState::Retry } else { state };
     json!([
         set.id.0,
         set.lane.0,
@@ -137,8 +125,8 @@ fn aside_row(set: &SetAside, now: Millis) -> Value {
     ])
 }
 
-/// Makes the first that waits of each key due, unless one before it holds the key; all others wait. Returns those keys
-/// that nothing holds any more.
+/// Makes the first that waits of each key due, unless one before it holds the key; all others wait.
+/// Returns those keys that nothing holds any more.
 pub(super) fn tend(
     sql: &Sql,
     touched: BTreeSet<HeldKey>,

@@ -13,7 +13,7 @@ use crate::{
     outbox::{
         Aside, AuditLine, Before, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag,
         Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
-        is_left,
+        Waiting, is_left,
     },
 };
 use async_trait::async_trait;
@@ -103,25 +103,13 @@ impl AsideRow {
         self.due = now;
     }
 
-    fn set(&mut self, aside: Aside, now: Duration) {
-        let (state, attempts, reason, then, due) = match aside {
-            Aside::Retry { attempts, reason, delay } => {
-                (StuckState::Retry, attempts, reason, OnDead::Skip, now + delay)
-            }
-            Aside::Behind => (StuckState::Behind, 0, String::new(), OnDead::Skip, now),
-            Aside::Later { delay } => {
-                (StuckState::Later, 0, String::new(), OnDead::Skip, now + delay)
-            }
-            Aside::Unrouted => (StuckState::Unrouted, 0, String::new(), OnDead::Skip, now),
-            Aside::Dead { attempts, reason, then } => {
-                (StuckState::Dead, attempts, reason, then, now)
-            }
-        };
+    fn set(&mut self, aside: &Aside, now: Duration) {
+        let Waiting { state, attempts, reason, then, delay } = aside.waiting();
         self.attempts = self.attempts.max(attempts);
         if !reason.is_empty() {
-            self.reason = reason;
+            reason.clone_into(&mut self.reason);
         }
-        (self.state, self.then, self.due) = (state, then, due);
+        (self.state, self.then, self.due) = (state, then, now + delay);
     }
 }
 

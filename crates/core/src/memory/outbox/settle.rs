@@ -53,7 +53,7 @@ impl OutboxContent {
         });
         row.sink = sink;
         let waits = aside == Aside::Behind;
-        row.set(aside, now);
+        row.set(&aside, now);
         if waits && row.key.is_none() {
             row.become_due(now); // there is nothing that it could wait behind
         }

@@ -23,4 +23,5 @@ left join lateral (
     limit 1
 ) r on true
 where u.adopted = $1 and (u.state <> 'dead' or u.on_dead <> 'skip')
-    and u.sink <> coalesce(r.sink, '') and a.adopted = u.adopted and a.row_key = u.row_key and a.state = u.state
+    and u.sink <> coalesce(r.sink, '')
+    and a.adopted = u.adopted and a.row_key = u.row_key and a.state = u.state

@@ -9,8 +9,8 @@
 -- Indexes: the primary keys; aside_key.
 --
 -- $1 lease in ms; lanes: $2 lane, $3 fence, $4 cursor, $5 what was done before; lags: $6 lane, $7 sink,
--- $8 topics, $9 regex, $10 cursor; set aside: $11 lane, $12 id, $13 topic, $14 key, $15 sink, $16 state, $17 attempts,
--- $18 reason, $19 what its death means, $20 delay in ms; done: $21 lane, $22 id
+-- $8 topics, $9 regex, $10 cursor; set aside: $11 lane, $12 id, $13 topic, $14 key, $15 sink, $16 state,
+-- $17 attempts, $18 reason, $19 what its death means, $20 delay in ms; done: $21 lane, $22 id
 with asked as (
     select * from unnest($2, $3, $4, $5) as a (lane, fence, cursor, before)
 ),
