@@ -6,7 +6,7 @@ use super::{
     lanes::{LaneState, Lanes, Leaving, LineNumber, leases},
     plan::{Line, Plan},
     queue::{Queue, Queued},
-    reading::Asked,
+    reading::{Asked, FIRST_READ},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -37,6 +37,8 @@ pub(super) struct Flow {
     pub given_up: Vec<(Lane, usize, KeyHash)>,
     /// Keys of which more was set aside since messages were asked for last.
     pub touched: HashSet<(usize, KeyHash)>,
+    /// How many messages to read at once.
+    pub read_most: usize,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
     /// What is being settled.
@@ -93,6 +95,7 @@ impl Flow {
             under_way: HashMap::new(),
             given_up: Vec::new(),
             touched: HashSet::new(),
+            read_most: FIRST_READ,
             aside: Vec::new(),
             done: Vec::new(),
             settling: None,
@@ -162,6 +165,7 @@ impl Flow {
         };
         let held: HashSet<Lane> =
             asked.lanes.iter().filter(|lease| still(self, lease)).map(|lease| lease.lane).collect();
+        self.learn_size(claim.readings.iter().any(|reading| reading.more));
         for (reading, line) in claim.readings.into_iter().zip(&asked.lines) {
             for message in reading.messages.into_iter().filter(|it| held.contains(&it.lane)) {
                 if line.is_some() || !self.is_read_apart(&message.topic) {

@@ -10,7 +10,8 @@ use tidegate_core::outbox::{ClaimRequest, Lane, LaneLease, Place, Reader};
 /// What may wait in memory for one sink: enough to keep it busy while the next is read.
 const MAX_QUEUED: usize = 16_384;
 const MAX_QUEUED_BYTES: usize = 32 << 20;
-/// What is read at once.
+/// What is read at once: little at first, so that sinks soon have something to do.
+pub(super) const FIRST_READ: usize = 512;
 const MAX_READ: usize = 4_096;
 const MAX_READ_BYTES: usize = 8 << 20;
 /// Messages of those set aside that may be on their way to one sink.
@@ -88,8 +89,13 @@ impl Flow {
             takes: line.map(topics),
             leaves: apart.map(topics).collect(),
             places: staying.map(place).collect(),
-            most: MAX_READ,
+            most: self.read_most,
         }
+    }
+
+    /// Reads much at once while there is more to read.
+    pub fn learn_size(&mut self, more: bool) {
+        self.read_most = if more { MAX_READ } else { FIRST_READ };
     }
 
     /// Whether the store does not keep up with what is set aside.

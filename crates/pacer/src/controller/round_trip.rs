@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Round trips that grew by less than this are as good as before.
 const TOLERATED: f64 = 0.2;
+/// … and by less than this, in seconds: timers and threads of this process are late by as much.
+const NOTICED: f64 = 0.003;
 /// The difference must be this many standard errors, so that jitter is not taken for waiting.
 const ERRORS: f64 = 2.5;
 /// So large a share of round trips must be longer: a short stall makes a few of them much longer.
@@ -75,7 +77,7 @@ impl RoundTrip {
         }
         let seconds = round_trip.as_secs_f64();
         self.now.add(seconds);
-        self.now.longer += f64::from(u8::from(seconds > self.base.mean * (1.0 + TOLERATED)));
+        self.now.longer += f64::from(u8::from(seconds > self.base.tolerated()));
         self.in_flight += f64::from(in_flight);
     }
 
@@ -100,7 +102,7 @@ impl RoundTrip {
     /// Whether one round trip is longer than those at the base.
     pub fn is_slow(&self, round_trip: Duration) -> bool {
         let spread = (self.base.error() * self.base.count).sqrt();
-        let usual = self.base.mean * (1.0 + TOLERATED) + ERRORS * spread;
+        let usual = self.base.tolerated() + ERRORS * spread;
         self.base.count > 0.0 && round_trip.as_secs_f64() > usual
     }
 
@@ -191,11 +193,16 @@ impl Sample {
         if self.count < 2.0 { 0.0 } else { self.squares / (self.count - 1.0) / self.count }
     }
 
+    /// What is as good as the mean.
+    fn tolerated(&self) -> f64 {
+        self.mean + (self.mean * TOLERATED).max(NOTICED)
+    }
+
     fn is_above(&self, base: &Sample) -> bool {
         let above = self.mean - base.mean;
         self.count >= FEWEST
             && self.longer >= self.count * MOST
-            && above > base.mean * TOLERATED
+            && self.mean > base.tolerated()
             && above > ERRORS * (self.error() + base.error()).sqrt()
     }
 }
@@ -257,6 +264,18 @@ mod tests {
         round_trip.judge(16, true);
         add(&mut round_trip, &[[100; 16].as_slice(), &[900; 16], &[100; 32]].concat());
         assert!(!round_trip.is_inflated());
+    }
+
+    #[test]
+    fn timers_that_are_late_are_no_inflation() {
+        let mut round_trip = RoundTrip::default();
+        add(&mut round_trip, &[5; 16]);
+        round_trip.judge(16, true);
+        add(&mut round_trip, &[7; 32]);
+        assert!(!round_trip.is_inflated());
+        assert_eq!(round_trip.judge(32, true), Verdict::Good);
+        add(&mut round_trip, &[10; 64]);
+        assert!(round_trip.is_inflated());
     }
 
     #[test]

@@ -6,7 +6,10 @@ use crate::{
     decode::{get, stuck_state},
     error::corrupt,
 };
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 use tidegate_core::{
     Headers, Message, MessageId, StoreError,
     limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
@@ -20,26 +23,30 @@ const OPERATION: &str = "claim messages";
 const TOO_MUCH: usize = 4;
 
 /// A window of ids may be so many times longer than the number of messages that are wanted.
-const SPARSE: i64 = 256;
+const SPARSEST: f64 = 256.0;
 
 /// What is remembered from one claim to the next.
 #[derive(Default)]
 pub(super) struct Reading {
     horizon: Horizon,
-    /// By the name of a reader: how many ids it looks at. Between its own messages are those of other
-    /// lanes and topics.
-    spans: HashMap<String, i64>,
+    /// By the name of a reader: at how many ids it looks for each message that it wants. Between its own
+    /// messages are those of other lanes and topics.
+    sparse: HashMap<String, f64>,
 }
 
 impl Reading {
     fn span(&self, reader: &Reader) -> i64 {
-        self.spans.get(&reader.name).copied().unwrap_or(reader.most.max(1) as i64)
+        (self.sparse(reader) * reader.most as f64).max(1.0) as i64
+    }
+
+    fn sparse(&self, reader: &Reader) -> f64 {
+        self.sparse.get(&reader.name).copied().unwrap_or(1.0)
     }
 
     /// Looks at more ids if it found few messages among them, and at less if they were too many.
-    fn adapt(&mut self, reader: &Reader, next: impl Fn(i64) -> i64) {
-        let span = next(self.span(reader)).clamp(1, reader.most.max(1) as i64 * SPARSE);
-        self.spans.insert(reader.name.clone(), span);
+    fn adapt(&mut self, reader: &Reader, by: f64) {
+        let sparse = (self.sparse(reader) * by).clamp(1.0 / SPARSEST, SPARSEST);
+        self.sparse.insert(reader.name.clone(), sparse);
     }
 }
 
@@ -69,7 +76,7 @@ impl Postgres {
         let whole = self.send_claim(request, &asked, &spans, |row| answer.add(name, row)).await?;
         let mut reading = self.memo.reading();
         if !whole {
-            request.readers.iter().for_each(|reader| reading.adapt(reader, |span| span / 8));
+            request.readers.iter().for_each(|reader| reading.adapt(reader, 0.125));
             return Ok(None);
         }
         let seen = answer.seen.ok_or_else(|| corrupt(OPERATION, "the answer has no head"))?;
@@ -79,8 +86,8 @@ impl Postgres {
             got.more = got.read_to < answer.horizon;
             let few = got.messages.len() < reader.most / 2 && bytes < request.most_bytes / 2;
             match (got.more, cut, few) {
-                (true, true, _) => reading.adapt(reader, |span| span - span / 4),
-                (true, false, true) => reading.adapt(reader, |span| span * 2),
+                (true, true, _) => reading.adapt(reader, 0.75),
+                (true, false, true) => reading.adapt(reader, 2.0),
                 _ => {}
             }
         }
@@ -233,6 +240,8 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
     let headers = headers.map(serde_json::from_str).transpose().map_err(unreadable)?;
     let payload: Option<&[u8]> = get(OPERATION, row, "payload")?;
     let lane: i16 = get(OPERATION, row, "lane")?;
+    let published: Option<SystemTime> = get(OPERATION, row, "published_at")?;
+    let since_epoch = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok();
     Ok(Message {
         id: MessageId(id),
         name: format!("{name}-{id}"),
@@ -241,7 +250,7 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
         key: get(OPERATION, row, "key")?,
         headers: headers.unwrap_or_else(Headers::new),
         payload: payload.unwrap_or_default().to_vec(),
-        published_ms: get::<Option<i64>>(OPERATION, row, "published_ms")?.unwrap_or(0),
+        published_ms: published.and_then(since_epoch).map_or(0, |it| it.as_millis() as i64),
         origin,
     })
 }

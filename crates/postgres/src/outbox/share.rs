@@ -66,14 +66,31 @@ fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
     })
 }
 
-/// Brings what was set aside in new lanes in order, and reads what must be known about it.
+/// Reads what must be known about new lanes. What was set aside there is brought in order before; mostly
+/// there is nothing.
 async fn take_over(
     pool: &Pool,
     request: &Share,
     gained: &mut BTreeMap<Lane, Gained>,
 ) -> Result<(), StoreError> {
-    let lanes: Vec<i16> = gained.keys().map(|lane| lane.0 as i16).collect();
-    let routes = &request.routes;
+    let lanes: Vec<Lane> = gained.keys().copied().collect();
+    let mut rows = read_gained(pool, &lanes).await?;
+    if rows.iter().any(|row| row.get::<_, &str>("kind") == "alive") {
+        reroute(pool, &lanes, &request.routes).await?;
+        tend(pool, &lanes, true).await?;
+        rows = read_gained(pool, &lanes).await?;
+    }
+    rows.iter().try_for_each(|row| learn(row, gained))
+}
+
+async fn read_gained(pool: &Pool, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
+    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
+    let params = [(&lanes as _, Type::INT2_ARRAY)];
+    pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await
+}
+
+async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), StoreError> {
+    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
     let regexes: Vec<String> = routes.iter().map(Route::regex).collect();
     let sinks: Vec<&str> = routes.iter().map(|route| route.sink.as_str()).collect();
     let params = [
@@ -82,10 +99,7 @@ async fn take_over(
         (&sinks as _, Type::TEXT_ARRAY),
     ];
     pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
-    tend(pool, &gained.keys().copied().collect::<Vec<_>>(), true).await?;
-    let params = [(&lanes as _, Type::INT2_ARRAY)];
-    let rows = pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await?;
-    rows.iter().try_for_each(|row| learn(row, gained))
+    Ok(())
 }
 
 /// Of every key that waits in these lanes, the first becomes due unless something holds it.
@@ -111,7 +125,8 @@ fn learn(row: &Row, gained: &mut BTreeMap<Lane, Gained>) -> Result<(), StoreErro
             let sink = get(OPERATION, row, "sink")?;
             gained.held.push(HeldKey { lane, sink, key: KeyHash(number) });
         }
-        _ => gained.aside.push(MessageId(number)),
+        "aside" => gained.aside.push(MessageId(number)),
+        _ => {}
     }
     Ok(())
 }

@@ -39,7 +39,8 @@ impl Work<'_> {
     pub(super) fn sent(&mut self, group: Arc<Group>, now: Instant) {
         self.sending[group.sink].retain(|sending| !Arc::ptr_eq(sending, &group));
         self.answered(group);
-        self.settle_by(now + FLUSH);
+        let is_last = self.flow.queues.iter().all(|queue| queue.load().0 == 0);
+        self.settle_by(if is_last { now } else { now + FLUSH });
     }
 
     /// Takes in what is known about a group that nobody works on any more.

@@ -79,10 +79,11 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A transaction is often over in a moment, but not one that is open for long already.
+    /// A transaction is often over when it is seen, or in a moment, but not one that is open for long
+    /// already.
     fn held_back(&self, now: Instant) -> Duration {
-        let since = self.look.held_back_since.map(|since| now - since);
-        (since.unwrap_or_default() / 8).clamp(HELD_BACK, self.relay.options.poll.max(HELD_BACK))
+        let Some(since) = self.look.held_back_since else { return Duration::ZERO };
+        ((now - since) / 8).clamp(HELD_BACK, self.relay.options.poll.max(HELD_BACK))
     }
 
     /// Says once which transaction keeps messages from being read, if one does for long.

@@ -37,8 +37,9 @@ use tokio::{
 
 /// The first pause after a look that found nothing; it doubles.
 const SHORTEST_POLL: Duration = Duration::from_millis(5);
-/// What is done is settled after so long at the latest, together with what was done meanwhile.
-const FLUSH: Duration = Duration::from_millis(4);
+/// What is done is settled after so long at the latest, together with what was done meanwhile; at once if
+/// nothing else is under way.
+const FLUSH: Duration = Duration::from_millis(10);
 /// Lanes without messages move on, too, but nobody waits for it.
 const IDLE_FLUSH: Duration = Duration::from_secs(1);
 
@@ -246,12 +247,12 @@ impl<'r> Work<'r> {
             }
             self.share();
             self.send();
-            self.claim();
             self.settle();
             self.retain();
             if self.relay.options.drain && self.is_drained().await? {
                 return Ok(());
             }
+            self.claim();
             self.show();
             let timer = self.next_timer();
             tokio::select! {

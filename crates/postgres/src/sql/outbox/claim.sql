@@ -12,7 +12,8 @@
 -- transaction draws a number of its own, after it has looked which (see horizon.rs).
 --
 -- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
--- a limit, and nothing has to be sorted.
+-- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: all together, they
+-- are read as a whole and sorted if statistics are old.
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;
@@ -46,11 +47,37 @@ span as materialized (
         select p.n, min(f.id) as lo
         from place p
         cross join lateral (
-            select m.id
-            from tidegate.message m
-            where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
-            order by m.id
-            limit 1
+            (
+                select m.id
+                from tidegate.message_0 m
+                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
+                order by m.id
+                limit 1
+            )
+            union all
+            (
+                select m.id
+                from tidegate.message_1 m
+                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
+                order by m.id
+                limit 1
+            )
+            union all
+            (
+                select m.id
+                from tidegate.message_2 m
+                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
+                order by m.id
+                limit 1
+            )
+            union all
+            (
+                select m.id
+                from tidegate.message_3 m
+                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
+                order by m.id
+                limit 1
+            )
         ) f
         group by p.n
     ) h on h.n = r.n
@@ -110,7 +137,7 @@ due as materialized (
     ) m on true
 )
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
-    null::bytea as payload, null as headers, null::bigint as published_ms,
+    null::bytea as payload, null as headers, null::timestamptz as published_at,
     null::double precision as due_seconds, null::integer as attempts, null as sink,
     null as state, s.xmin, d.last_id, d.own,
     (
@@ -140,7 +167,7 @@ select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null
 from span r
 union all
 select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
-    (extract(epoch from m.published_at) * 1000)::bigint,
+    m.published_at,
     case when m.not_before > now()
         then extract(epoch from m.not_before - now())::double precision
     end,
@@ -157,7 +184,7 @@ cross join lateral (
 where r.lo is not null
 union all
 select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers::text,
-    (extract(epoch from d.published_at) * 1000)::bigint, null, d.attempts, d.sink, d.state, null,
+    d.published_at, null, d.attempts, d.sink, d.state, null,
     null, null, null
 from due d
 where d.total <= $13 or d.k = 1

@@ -1,5 +1,5 @@
--- What a relay must know about lanes that it has just leased: sinks that lag, keys that wait, and what
--- was set aside beyond a cursor.
+-- What a relay must know about lanes that it has just leased: sinks that lag, keys that wait, what
+-- was set aside beyond a cursor; and one row if anything was set aside that is not over.
 --
 -- Indexes: the primary keys of lag and lane; aside_key; the primary key of aside.
 --
@@ -23,4 +23,11 @@ cross join lateral (
     ))
 ) a
 where l.lane = any ($1)
+union all
+select 'alive', $1[1], null, null, 0
+where exists (
+    select
+    from tidegate.aside a
+    where a.lane = any ($1) and (a.state <> 'dead' or a.on_dead <> 'skip')
+)
 order by lane, kind, sink, number

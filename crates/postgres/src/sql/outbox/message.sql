@@ -4,12 +4,12 @@
 --
 -- $1 id
 select m.id, m.lane, m.topic, m.key, m.payload, m.headers::text as headers,
-    (extract(epoch from m.published_at) * 1000)::bigint as published_ms
+    m.published_at
 from tidegate.message m
 where m.lane between 0 and 63 and m.id = $1
 union all
 select a.id, a.lane, a.topic, a.key, a.payload, a.headers::text,
-    (extract(epoch from a.published_at) * 1000)::bigint
+    a.published_at
 from tidegate.aside a
 where a.lane between 0 and 63 and a.id = $1 and a.payload is not null
 limit 1

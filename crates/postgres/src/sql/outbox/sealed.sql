@@ -16,7 +16,7 @@ with lo as materialized (
     ) f
 )
 select m.id, m.lane, m.topic, m.key, m.payload, m.headers::text as headers,
-    (extract(epoch from m.published_at) * 1000)::bigint as published_ms
+    m.published_at
 from tidegate.lane l
 cross join lo
 cross join lateral (
