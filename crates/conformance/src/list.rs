@@ -197,6 +197,8 @@ macro_rules! __each_case {
             outbox_settle(every):
                 cursors_move_on_and_never_back,
                 late_lanes_change_nothing_while_others_apply,
+                a_late_copy_of_an_earlier_settlement_changes_nothing,
+                what_was_dropped_is_not_set_aside_again,
                 a_relay_that_lost_its_lanes_changes_nothing,
                 an_expired_lane_that_nobody_took_is_settled,
                 sent_again_it_changes_nothing,

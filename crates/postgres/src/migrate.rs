@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -39,6 +39,11 @@ const MIGRATIONS: [Migration; 6] = [
         version: 6,
         name: "0006_relay",
         sql: include_str!("sql/migrations/0006_relay.sql"),
+    },
+    Migration {
+        version: 7,
+        name: "0007_settled",
+        sql: include_str!("sql/migrations/0007_settled.sql"),
     },
 ];
 

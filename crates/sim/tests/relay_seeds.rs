@@ -144,6 +144,16 @@ mod once {
     }
 
     #[test]
+    fn law_6_a_drain_leaves_what_another_relay_had_no_route_for() {
+        holds(8687, "all");
+    }
+
+    #[test]
+    fn a_drain_waits_for_what_was_dropped() {
+        holds(2694, "all");
+    }
+
+    #[test]
     fn law_11_a_stop_repeats_what_was_done_out_of_order() {
         holds(122, "stop,restart,relays,sinks");
     }

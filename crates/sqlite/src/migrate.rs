@@ -21,6 +21,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_loads", include_str!("sql/migrations/0003_loads.sql")),
     ("0004_outbox", include_str!("sql/migrations/0004_outbox.sql")),
     ("0005_relay", include_str!("sql/migrations/0005_relay.sql")),
+    ("0006_settled", include_str!("sql/migrations/0006_settled.sql")),
 ];
 
 #[async_trait]

@@ -98,6 +98,8 @@ pub(crate) struct Relay {
     id: WorkerId,
     pub(crate) routes: Vec<Route>,
     pub(crate) lanes: BTreeMap<Lane, Held>,
+    /// Of the last settlement.
+    number: u64,
 }
 
 /// What a relay knows of a lane.
@@ -113,7 +115,7 @@ impl Relay {
     /// A relay that has not said that it lives.
     pub(crate) fn new(bench: &Bench, name: &str) -> Self {
         let (bench, id) = (bench.clone(), WorkerId(name.to_owned()));
-        Self { bench, id, routes: vec![route("*", SINK)], lanes: BTreeMap::new() }
+        Self { bench, id, routes: vec![route("*", SINK)], lanes: BTreeMap::new(), number: 0 }
     }
 
     /// A relay with its share of the lanes, for long.
@@ -229,7 +231,9 @@ impl Relay {
 
     /// Begins a settlement that concerns all its lanes.
     pub(crate) fn step(&mut self) -> Step<'_> {
-        Step { settlement: Settlement { lease: LATER, ..Settlement::default() }, relay: self }
+        self.number += 1;
+        let settlement = Settlement { number: self.number, lease: LATER, ..Settlement::default() };
+        Step { settlement, relay: self }
     }
 
     /// Settles everything that is still to be read as done.

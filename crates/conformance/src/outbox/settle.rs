@@ -4,7 +4,7 @@ use super::relay::{Relay, dead, ids, new_message, retry};
 use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     Message,
-    outbox::{Aside, OnDead, Origin, Stuck, StuckState},
+    outbox::{Aside, AuditLine, OnDead, Origin, Selection, Stuck, StuckState},
 };
 
 /// A relay with all lanes, and what it read.
@@ -49,6 +49,33 @@ pub(crate) async fn late_lanes_change_nothing_while_others_apply(bench: Bench) {
     let late = relay.step().aside(new, dead(OnDead::Block)).build();
     assert_eq!(bench.settle_messages(late).await.late, [lost]);
     assert!(bench.all_stuck().await.iter().all(|stuck| stuck.state != StuckState::Dead));
+}
+
+pub(crate) async fn a_late_copy_of_an_earlier_settlement_changes_nothing(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), Some("k"), Some("l")]).await;
+    let earlier = relay.step().aside(&read[0], retry(AT_ONCE)).build();
+    bench.settle_messages(earlier.clone()).await;
+    let last = relay.step().to(read[2].id).done(&read[0]).build();
+    for _ in 0..2 {
+        assert_eq!(bench.settle_messages(last.clone()).await.late, [], "the last may come again");
+        assert_eq!(bench.settle_messages(earlier.clone()).await.late.len(), 64);
+        assert_eq!(bench.states().await, []);
+    }
+    relay.end().await;
+    let mut other = Relay::start(&bench, "b").await;
+    other.step().send().await;
+}
+
+pub(crate) async fn what_was_dropped_is_not_set_aside_again(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), Some("k")]).await;
+    let step = relay.step().to(read[1].id).aside(&read[0], dead(OnDead::Block));
+    let settlement = step.aside(&read[1], Aside::Behind).build();
+    bench.settle_messages(settlement.clone()).await;
+    let dropped = bench.store.drop_dead(Selection::default(), &AuditLine::default()).await;
+    assert_eq!(dropped.expect("drop the dead"), 1);
+    bench.settle_messages(settlement).await;
+    assert_eq!(ids(&relay.due().await), [read[1].id]);
+    assert_eq!(bench.states().await.len(), 1);
 }
 
 pub(crate) async fn a_relay_that_lost_its_lanes_changes_nothing(bench: Bench) {

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Everything that one transaction settles.
 #[derive(Clone, Debug, Default)]
 pub struct Settlement {
+    /// Grows from one settlement of a relay to the next. A copy of an earlier one that arrives late
+    /// changes nothing in a lane.
+    pub number: u64,
     /// How far lanes are.
     pub lanes: Vec<Progress>,
     /// Messages that are not simply done; again for those that were set aside before.

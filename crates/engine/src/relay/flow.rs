@@ -41,6 +41,8 @@ pub(super) struct Flow {
     pub read_most: usize,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
+    /// How many times something was settled.
+    settlements: u64,
     /// What is being settled.
     pub settling: Option<Settlement>,
     pub counts: Counts,
@@ -98,6 +100,7 @@ impl Flow {
             read_most: FIRST_READ,
             aside: Vec::new(),
             done: Vec::new(),
+            settlements: 0,
             settling: None,
             counts: Counts::default(),
             plan,
@@ -291,10 +294,12 @@ impl Flow {
             (touched.contains(lane) || state.is_news(&progress), progress)
         });
         let lanes = progress.filter(|(news, _)| *news).map(|(_, progress)| progress).collect();
-        let settlement = Settlement { lanes, aside, done, ..Settlement::default() };
+        let number = self.settlements + 1;
+        let settlement = Settlement { number, lanes, aside, done, ..Settlement::default() };
         if settlement.is_empty() {
             return None;
         }
+        self.settlements = number;
         // The store may have them before it says so, and hand them out.
         for set in &settlement.aside {
             let sink = self.plan.sink_named(&set.sink);

@@ -85,6 +85,7 @@ impl Adopted {
                     (&aside.reason, Type::TEXT_ARRAY),
                     (&aside.then, Type::TEXT_ARRAY),
                     (&aside.delay_ms, Type::INT8_ARRAY),
+                    (&(settlement.number as i64), Type::INT8),
                 ],
             )
             .await

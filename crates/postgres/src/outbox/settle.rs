@@ -47,6 +47,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
                 (&aside.delay_ms, Type::INT8_ARRAY),
                 (&done_lane, Type::INT2_ARRAY),
                 (&done_id, Type::INT8_ARRAY),
+                (&(settlement.number as i64), Type::INT8),
             ],
         )
         .await?;

@@ -27,9 +27,13 @@ pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Fail
 fn move_on(sql: &Sql, settlement: &Settlement, now: Millis) -> Result<BTreeSet<Lane>, Failure> {
     let lanes = settlement.lanes.iter();
     let lanes = lanes.map(|it| json!([it.lane.0, it.fence.0, it.cursor]));
-    let params = params![rows(lanes), now.plus(settlement.lease).0];
+    let number = settlement.number as i64;
+    let params = params![rows(lanes), now.plus(settlement.lease).0, number];
     let held = sql.rows(include_str!("../sql/outbox/settle_lanes.sql"), params, row::lane)?;
-    Ok(held.into_iter().collect())
+    let held = held.into_iter().collect();
+    let params = params![numbers(&held), number];
+    sql.execute(include_str!("../sql/outbox/settle_number.sql"), params)?;
+    Ok(held)
 }
 
 fn write_lags(sql: &Sql, settlement: &Settlement, held: &BTreeSet<Lane>) -> Result<(), Failure> {

@@ -7,7 +7,8 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 5] = ["0001_batches", "0002_pace", "0003_loads", "0004_outbox", "0005_relay"];
+const ALL: [&str; 6] =
+    ["0001_batches", "0002_pace", "0003_loads", "0004_outbox", "0005_relay", "0006_settled"];
 
 fn pragma<T: rusqlite::types::FromSql>(path: &Path, name: &str) -> T {
     let connection = Connection::open(path).unwrap();

@@ -277,6 +277,7 @@ impl Side {
             before: None,
         };
         let settlement = Settlement {
+            number: 0,
             lanes: self.gained[settling.lease].iter().map(progress).collect(),
             aside: settling.aside.iter().map(|set| self.set_aside(set)).collect(),
             done: settling.done.iter().map(|name| self.place(*name)).collect(),

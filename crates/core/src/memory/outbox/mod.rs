@@ -46,6 +46,8 @@ struct LaneRow {
     lags: Vec<Lag>,
     before: Option<Before>,
     fence: Fence,
+    /// The last settlement under this fence.
+    settled: u64,
     relay: String,
     expires: Duration,
 }
@@ -69,6 +71,7 @@ impl Default for OutboxContent {
             lags: Vec::new(),
             before: None,
             fence: Fence::NOBODY,
+            settled: 0,
             relay: String::new(),
             expires: Duration::ZERO,
         };

@@ -10,11 +10,12 @@ impl OutboxContent {
         let mut late = Vec::new();
         for progress in settlement.lanes {
             let row = &mut self.lanes[usize::from(progress.lane.0)];
-            if row.fence != progress.fence {
+            if row.fence != progress.fence || settlement.number < row.settled {
                 late.push(progress.lane);
                 continue;
             }
             held.insert(progress.lane);
+            row.settled = settlement.number;
             row.cursor = row.cursor.max(progress.cursor);
             (row.lags, row.before) = (progress.lags, progress.before);
             row.expires = now + settlement.lease;
@@ -28,7 +29,8 @@ impl OutboxContent {
             }
         }
         for aside in settlement.aside {
-            if held.contains(&aside.lane) {
+            // Somebody may have dropped it meanwhile.
+            if held.contains(&aside.lane) && self.messages.contains_key(&aside.id) {
                 touched.extend(self.set_aside(aside, now));
             }
         }

@@ -30,6 +30,7 @@ impl OutboxContent {
         for lane in free.into_iter().take(share.saturating_sub(held)) {
             let row = &mut self.lanes[usize::from(lane.0)];
             (row.fence, row.relay, row.expires) = (next_fence(), name(&request.relay), until);
+            row.settled = 0;
             gained.push(self.gain(lane, &request.routes, now));
         }
         Shared { gained, lost, surplus: held.saturating_sub(share), relays: self.relays.len() }

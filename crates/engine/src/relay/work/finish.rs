@@ -29,7 +29,12 @@ impl Work<'_> {
 
     /// Whether others have nothing left either that will be delivered by itself.
     async fn is_everything_stuck(&self) -> Result<bool, StoreError> {
-        let stuck = |it: &TopicStatus| it.waiting + it.unrouted;
+        // What others have no route for may have one here, once they are gone.
+        let hopeless = |it: &TopicStatus| match self.relay.plan.sink_of(&it.topic) {
+            Some(_) => 0,
+            None => it.unrouted,
+        };
+        let stuck = |it: &TopicStatus| it.waiting + hopeless(it);
         let later =
             StuckQuery { state: Some(StuckState::Later), limit: 1, ..StuckQuery::default() };
         let topics = self.relay.store.outbox().await?.topics;

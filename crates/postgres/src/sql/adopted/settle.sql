@@ -1,4 +1,5 @@
--- Marks rows as done, and writes what was set aside, if the fence still holds. Returns whether it does,
+-- Marks rows as done, and writes what was set aside, if the fence still holds and
+-- there was no later settlement. Returns whether that is so,
 -- and the keys for which nothing that holds them is left.
 --
 -- Of every key that it touches, the first that waits becomes due, unless one before it holds the key.
@@ -10,13 +11,17 @@
 --
 -- $1 adopted, $2 values of the mapping, $3 fence, $4 lease in ms, $5 last id; done: $6 rows; $7 ids of
 -- those that were set aside before; set aside: $8 id, $9 row or null if it was before, $10 topic,
--- $11 key, $12 sink, $13 state, $14 attempts, $15 reason, $16 what its death means, $17 delay in ms
+-- $11 key, $12 sink, $13 state, $14 attempts, $15 reason, $16 what its death means, $17 delay in ms;
+-- $18 number of the settlement
 with held as materialized (
-    select l.adopted from tidegate.adopted l where l.adopted = $1 and l.fence = $3 for update
+    select l.adopted
+    from tidegate.adopted l
+    where l.adopted = $1 and l.fence = $3 and l.settled <= $18
+    for update
 ),
 moved as (
     update tidegate.adopted l
-    set last_id = greatest(l.last_id, $5), expires_at = now() + $4 * interval '1 ms'
+    set last_id = greatest(l.last_id, $5), settled = $18, expires_at = now() + $4 * interval '1 ms'
     from held h
     where l.adopted = h.adopted
 ),

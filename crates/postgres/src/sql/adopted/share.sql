@@ -13,6 +13,7 @@ with mine as materialized (
 leased as (
     update tidegate.adopted l
     set fence = case when m.is_held then l.fence else nextval('tidegate.fence') end, relay = $2,
+        settled = case when m.is_held then l.settled else 0 end,
         expires_at = now() + $3 * interval '1 ms'
     from mine m
     where l.adopted = m.adopted

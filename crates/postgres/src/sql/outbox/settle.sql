@@ -1,4 +1,5 @@
--- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds. Returns the
+-- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds and that have no
+-- later settlement. What somebody dropped meanwhile is not set aside again. Returns the
 -- lanes that it moved, and the keys for which nothing that holds them is left.
 --
 -- Of every key that it touches, the first that waits becomes due, unless one before it holds the key; all
@@ -6,11 +7,12 @@
 -- All parts of a statement see the table as it was before: the first of a key is the lower one of what
 -- stays and what comes in.
 --
--- Indexes: the primary keys; aside_key.
+-- Indexes: the primary keys; aside_key; message_lane for what is set aside.
 --
 -- $1 lease in ms; lanes: $2 lane, $3 fence, $4 cursor, $5 what was done before; lags: $6 lane, $7 sink,
 -- $8 topics, $9 regex, $10 cursor; set aside: $11 lane, $12 id, $13 topic, $14 key, $15 sink, $16 state,
--- $17 attempts, $18 reason, $19 what its death means, $20 delay in ms; done: $21 lane, $22 id
+-- $17 attempts, $18 reason, $19 what its death means, $20 delay in ms; done: $21 lane, $22 id;
+-- $23 number of the settlement
 with asked as (
     select * from unnest($2, $3, $4, $5) as a (lane, fence, cursor, before)
 ),
@@ -18,12 +20,14 @@ held as materialized (
     select l.lane, a.cursor, a.before::jsonb as before
     from tidegate.lane l
     join asked a on a.lane = l.lane and a.fence = l.fence
+    where l.settled <= $23
     order by l.lane
     for update of l
 ),
 moved as (
     update tidegate.lane l
-    set cursor = greatest(l.cursor, h.cursor), before = h.before, expires_at = now() + $1 * interval '1 ms'
+    set cursor = greatest(l.cursor, h.cursor), before = h.before, settled = $23,
+        expires_at = now() + $1 * interval '1 ms'
     from held h
     where l.lane = h.lane
 ),
@@ -58,6 +62,8 @@ incoming as materialized (
     from unnest($11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
         as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     join held h on h.lane = i.lane
+    where exists (select from tidegate.message m where m.lane = i.lane and m.id = i.id)
+        or exists (select from tidegate.aside a where a.lane = i.lane and a.id = i.id)
 ),
 touched as materialized (
     select lane, sink, key_hash from gone where key_hash is not null

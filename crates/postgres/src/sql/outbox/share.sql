@@ -45,7 +45,7 @@ renewed as (
 ),
 taken as (
     update tidegate.lane l
-    set fence = nextval('tidegate.fence'), relay = $1, disturbed = false,
+    set fence = nextval('tidegate.fence'), relay = $1, disturbed = false, settled = 0,
         expires_at = now() + $2 * interval '1 ms'
     from free f
     where l.lane = f.lane

@@ -91,6 +91,15 @@ fn skips(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
     })
 }
 
+/// Whether a message was given up, and its key waits for somebody who never came.
+fn holds_for_ever(known: &Known) -> bool {
+    let Some((died, Aside::Dead { then: OnDead::Block | OnDead::Park, .. })) = known.aside.last()
+    else {
+        return false;
+    };
+    known.dropped.is_none() && !known.retried.iter().any(|at| at > died)
+}
+
 /// A message is taken in again: what had been taken in behind it follows again.
 fn check_again(
     view: &View<'_>,
@@ -113,7 +122,8 @@ fn check_again(
         let topic = view.topic(newer);
         let covered = view.scenario.policy(newer.message).coalesce
             && later[at..].iter().any(|(_, it)| follows(it) && view.topic(it) == topic);
-        ensure(!before || follows(newer) || given_up || covered, || {
+        let held = later[..at].iter().any(|(_, it)| holds_for_ever(it));
+        ensure(!before || follows(newer) || given_up || covered || held, || {
             let (when, ours) = (when(view, newer), when(view, known));
             format!("{id} {ours} was taken in again ({right:?}), {other} {when} was not")
         })?;
