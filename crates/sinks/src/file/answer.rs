@@ -12,9 +12,11 @@ pub fn judge(path: &Path, error: &Error) -> Outcome {
     match error.kind() {
         ErrorKind::NotFound => Outcome::Broken(problem("cannot be made: create its directory")),
         ErrorKind::PermissionDenied => Outcome::Broken(problem("may not be written")),
-        ErrorKind::IsADirectory | ErrorKind::NotADirectory | ErrorKind::NotSeekable => {
-            Outcome::Broken(problem("is no file: check `path`"))
-        }
+        // The last is said by a device that cannot bring anything to a disk, such as /dev/null.
+        ErrorKind::IsADirectory
+        | ErrorKind::NotADirectory
+        | ErrorKind::NotSeekable
+        | ErrorKind::InvalidInput => Outcome::Broken(problem("is no file: check `path`")),
         // The topic is part of it.
         ErrorKind::InvalidFilename => Outcome::Refused("the file's name is too long".to_owned()),
         // A full disk, a quota, a device that fails: it may pass, and no item is at fault.
@@ -35,6 +37,7 @@ mod tests {
         let Outcome::Broken(problem) = of(ErrorKind::NotFound) else { panic!() };
         assert!(problem.starts_with("/out/a cannot be made: create its directory"), "{problem}");
         assert!(matches!(of(ErrorKind::PermissionDenied), Outcome::Broken(_)));
+        assert!(matches!(of(ErrorKind::InvalidInput), Outcome::Broken(_)));
         assert!(matches!(of(ErrorKind::InvalidFilename), Outcome::Refused(_)));
     }
 }
