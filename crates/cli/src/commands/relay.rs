@@ -148,7 +148,7 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
         (counts.coalesced, "coalesced"),
         (counts.retried, "to be tried again"),
         (counts.dead, "dead (see `tidegate outbox dead`)"),
-        (counts.unrouted, "without a route"),
+        (counts.unrouted, "without a route (see `tidegate outbox list`)"),
     ] {
         if number > 0 {
             text += &format!(", {} {what}", number::count(number));

@@ -48,8 +48,13 @@ impl Work<'_> {
                 self.lanes.relays = shared.relays;
                 self.lanes.backoff.reset();
                 if !shared.gained.is_empty() {
-                    let (gained, relays) = (shared.gained.len(), shared.relays);
-                    tracing::info!("{gained} lanes gained; {relays} relays share them");
+                    let gained = shared.gained.len();
+                    match shared.relays {
+                        1 => tracing::info!("{gained} lanes gained; no other relay is there"),
+                        relays => {
+                            tracing::info!("{gained} lanes gained; {relays} relays share them")
+                        }
+                    }
                     self.look.next = now;
                     (self.look.missed, self.look.nothing_left) = (true, false);
                 }
