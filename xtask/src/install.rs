@@ -40,9 +40,10 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// How the tests find programs that are not servers.
-    pub fn environment(&self) -> [(&'static str, String); 2] {
+    /// How the tests find programs that they start themselves.
+    pub fn environment(&self) -> [(&'static str, String); 3] {
         [
+            ("TIDEGATE_TEST_POSTGRES_BIN", self.postgres.display().to_string()),
             ("TIDEGATE_TEST_PSQL", self.postgres.join("psql").display().to_string()),
             ("TIDEGATE_TEST_PYTHON", self.python.display().to_string()),
         ]

@@ -28,6 +28,7 @@ pub struct Servers {
     rabbitmq: Rabbitmq,
     redis: Redis,
     directory: TempDir,
+    user: User,
 }
 
 impl Servers {
@@ -45,19 +46,21 @@ impl Servers {
         let nats = Nats::start(&tools.nats, directory.path(), user)?;
         let redis = Redis::start(&tools.redis, directory.path(), user)?;
         rabbitmq.await_listening()?;
-        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory })
+        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory, user })
     }
 
-    /// How the tests find the servers.
-    pub fn environment(&self) -> [(&'static str, String); 5] {
+    /// How the tests find the servers, and who those run as that they start themselves.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
         let postgres = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
-        [
+        let user = self.user.ids().map(|ids| ("TIDEGATE_TEST_SERVER_USER", ids));
+        let servers = [
             ("TIDEGATE_TEST_POSTGRES", postgres(self.postgres.port())),
             ("TIDEGATE_TEST_PGBOUNCER", postgres(self.pgbouncer.port())),
             ("TIDEGATE_TEST_NATS", format!("nats://127.0.0.1:{}", self.nats.port())),
             ("TIDEGATE_TEST_RABBITMQ", format!("amqp://127.0.0.1:{}", self.rabbitmq.port())),
             ("TIDEGATE_TEST_REDIS", format!("redis://127.0.0.1:{}", self.redis.port())),
-        ]
+        ];
+        servers.into_iter().chain(user).collect()
     }
 
     /// Where the servers keep their data and their logs.

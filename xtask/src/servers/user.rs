@@ -35,6 +35,11 @@ impl User {
         Ok(Self(Some(ids)))
     }
 
+    /// The user to change to as `uid:gid`.
+    pub fn ids(self) -> Option<String> {
+        self.0.map(|ids| format!("{}:{}", ids.uid, ids.gid))
+    }
+
     /// Gives the user what we have created.
     pub fn own(self, path: &Path) -> Result<()> {
         let Some(ids) = self.0 else { return Ok(()) };

@@ -10,6 +10,10 @@
 //! `xmax` is the first number behind those that are *over*, and the youngest that are open lie beyond.
 //! It is drawn only if there are ids without a mark.
 //!
+//! A mark must outlive a crash, because this process does: the server would draw the same ids again, for
+//! messages that nobody looks for any more. Therefore the statement that draws a number returns when all
+//! that it saw drawn is durable.
+//!
 //! Ids that are decided are read in their order, so that what was committed before another message was
 //! published comes first (law 5).
 

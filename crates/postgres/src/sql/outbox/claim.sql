@@ -1,5 +1,5 @@
 -- Reads messages from lanes, oldest first across topics and lanes, and what was set aside and is due.
--- Changes nothing. Rows come in no order; `kind` tells what a row is:
+-- Changes no row. Rows come in no order; `kind` tells what a row is:
 --   seen    one row: what this statement could see, and when the next is due
 --   window  one row per reader: in each of its lanes, `id` is how far this statement has read
 --   lane    a message from a lane, for the reader `n`
@@ -9,7 +9,9 @@
 --
 -- Only ids up to the horizon are read: the highest of the marks in $8 below whose transactions in $9 all
 -- are over, so that no message with a lower id can still commit. If ids were drawn beyond $16, this
--- transaction draws a number of its own, after it has looked which (see horizon.rs).
+-- transaction draws a number of its own, after it has looked which (see horizon.rs). It then also writes to
+-- the log, and its commit waits for that: what was drawn before is durable when the answer arrives, and a
+-- crash does not take it back.
 --
 -- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
 -- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: all together, they
@@ -23,9 +25,15 @@ with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
 ),
 drawn as materialized (
-    select d.last_id, case when d.last_id > $16 then pg_current_xact_id()::text::bigint end as own
+    select d.last_id,
+        case when d.last_id > $16
+            and set_config('synchronous_commit', d.waits, true) is not null
+            and pg_logical_emit_message(true, 'tidegate', ''::text) is not null
+            then pg_current_xact_id()::text::bigint
+        end as own
     from (
-        select case when i.is_called then i.last_value else 0 end as last_id
+        select case when i.is_called then i.last_value else 0 end as last_id,
+            coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'local') as waits
         from tidegate.message_id i
     ) d
 ),

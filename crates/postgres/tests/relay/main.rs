@@ -1,0 +1,94 @@
+//! What goes wrong around a relay on PostgreSQL. A history of what was attempted, committed and seen
+//! tells whether anything was lost, invented or overtaken.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod crash;
+mod faults;
+mod history;
+mod load;
+mod poison;
+mod server;
+mod sink;
+#[allow(dead_code, reason = "the other tests use more of it")]
+#[path = "../support/mod.rs"]
+mod support;
+mod writers;
+
+use history::{Findings, History};
+use sink::Recorder;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tidegate_core::{
+    WorkerId,
+    outbox::{Pattern, Route},
+};
+use tidegate_engine::{
+    Relay, RelayOptions, Stop,
+    relay::{Counts, Plan, PlannedSink, RelayError, RelayReport},
+};
+use tidegate_postgres::Postgres;
+use tokio::task::JoinHandle;
+
+/// What is waited for comes within this time, or the test fails.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How long lanes stay with a relay that is not heard of.
+const LEASE: Duration = Duration::from_secs(2);
+
+/// A relay at work.
+struct Running {
+    stop: Stop,
+    run: JoinHandle<Result<RelayReport, RelayError>>,
+}
+
+impl Running {
+    /// Everything goes to a sink that writes the history.
+    fn start(store: Arc<Postgres>, history: &Arc<History>, lease: Duration) -> Self {
+        let options = RelayOptions { lease, ..RelayOptions::new(WorkerId("a relay".to_owned())) };
+        let plan = plan(Recorder::new(history, BTreeSet::new()));
+        let relay = Relay::new(store, plan, options).unwrap();
+        let stop = Stop::new();
+        let stopped = stop.clone();
+        Self { stop, run: tokio::spawn(async move { relay.run(stopped).await }) }
+    }
+
+    /// Nothing may have ended it before.
+    async fn stop(self) -> Counts {
+        assert!(!self.run.is_finished(), "it ended by itself: {:?}", self.run.await);
+        self.stop.stop();
+        self.run.await.unwrap().unwrap().counts
+    }
+}
+
+fn plan(sink: Arc<Recorder>) -> Plan {
+    let name = "recorder".to_owned();
+    let route = Route { topics: Pattern("*".to_owned()), sink: name.clone() };
+    let pacer = tidegate_pacer::Options::default();
+    Plan {
+        sinks: vec![PlannedSink { name, sink, pacer }],
+        routes: vec![route],
+        policies: Vec::new(),
+    }
+}
+
+/// Polls until something holds.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < DEADLINE, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until all that was committed is delivered. Returns what is wrong all the same.
+async fn findings(history: &History) -> Findings {
+    let start = Instant::now();
+    while start.elapsed() < DEADLINE && !history.judge().lost.is_empty() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    history.judge()
+}
