@@ -42,8 +42,8 @@ const MIGRATIONS: [Migration; 7] = [
     },
     Migration {
         version: 7,
-        name: "0007_settled",
-        sql: include_str!("sql/migrations/0007_settled.sql"),
+        name: "0007_durable",
+        sql: include_str!("sql/migrations/0007_durable.sql"),
     },
 ];
 

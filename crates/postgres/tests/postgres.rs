@@ -344,7 +344,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0004_outbox",
             "0005_adopted",
             "0006_relay",
-            "0007_settled",
+            "0007_durable",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);
