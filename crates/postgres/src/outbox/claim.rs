@@ -45,7 +45,8 @@ impl Reading {
 
     /// Looks at more ids if it found few messages among them, and at less if they were too many.
     fn adapt(&mut self, reader: &Reader, by: f64) {
-        let sparse = (self.sparse(reader) * by).clamp(1.0 / SPARSEST, SPARSEST);
+        let one = 1.0 / reader.most.max(1) as f64;
+        let sparse = (self.sparse(reader) * by).clamp(one, SPARSEST);
         self.sparse.insert(reader.name.clone(), sparse);
     }
 }

@@ -20,6 +20,9 @@
 /// Marks beyond this are thinned out: a transaction that is open for long costs precision, no memory.
 const MOST_MARKS: usize = 256;
 
+/// After so many looks that decided nothing, a number is drawn anew.
+const DOUBTFUL: u32 = 16;
+
 /// What a process knows about ids.
 #[derive(Debug, Default)]
 pub(super) struct Horizon {
@@ -28,6 +31,8 @@ pub(super) struct Horizon {
     /// The last id that was drawn when this process looked last.
     drawn: i64,
     marks: Vec<Mark>,
+    /// Looks that decided nothing although there are marks.
+    vain: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +67,21 @@ impl Horizon {
     pub fn ask(&self) -> Asked {
         let marks = self.marks.iter().map(|mark| (mark.id, mark.below));
         let (ids, below): (Vec<i64>, _) = marks.chain([(self.decided, 0)]).unzip();
-        let marked = ids.iter().copied().max().unwrap_or(0);
+        // A crash may have taken back the numbers of all marks: now and then there is a new one.
+        let is_doubtful = self.vain % DOUBTFUL == DOUBTFUL - 1;
+        let marked = ids.iter().copied().max().filter(|_| !is_doubtful).unwrap_or(self.decided);
         Asked { ids, below, marked }
     }
 
     /// Learns what a statement saw that was asked about `asked`.
     pub fn learn(&mut self, asked: &Asked, seen: Seen) {
+        let before = self.decided;
         let decided = asked.ids.iter().zip(&asked.below).filter(|(_, below)| seen.xmin >= **below);
         self.decided = decided.map(|(id, _)| *id).chain([self.decided]).max().unwrap_or(0);
         self.marks.extend(seen.own.map(|own| Mark { id: seen.drawn, below: own }));
         self.marks.retain(|mark| mark.id > self.decided);
+        let is_vain = self.decided == before && !self.marks.is_empty();
+        self.vain = if is_vain { self.vain.wrapping_add(1) } else { 0 };
         if self.marks.len() > MOST_MARKS {
             let mut keep = false;
             self.marks.retain(|_| {
@@ -118,6 +128,19 @@ mod tests {
         assert_eq!(look(&mut horizon, 11, 18, 11), 0, "11 may have drawn up to 7");
         assert_eq!(look(&mut horizon, 12, 19, 11), 7, "those below 12 are over, and 9 is later");
         assert_eq!(look(&mut horizon, 20, 21, 11), 11);
+    }
+
+    #[test]
+    fn numbers_that_a_crash_took_back_are_drawn_again() {
+        let mut horizon = Horizon::default();
+        look(&mut horizon, 10, 500, 7);
+        let looks = (0..=DOUBTFUL).find(|n| look(&mut horizon, 11, 11 + i64::from(*n), 7) == 7);
+        assert!(looks.is_none(), "its transaction is open");
+        let mut horizon = Horizon::default();
+        look(&mut horizon, 10, 500, 7);
+        let next = |n: u32| 11 + i64::from(n / DOUBTFUL);
+        let looks = (0..3 * DOUBTFUL).find(|n| look(&mut horizon, next(*n), next(*n), 7) == 7);
+        assert!(looks.is_some(), "the server never comes to 500");
     }
 
     #[test]

@@ -28,18 +28,31 @@ impl Work<'_> {
     }
 
     /// Whether others have nothing left either that will be delivered by itself.
-    async fn is_everything_stuck(&self) -> Result<bool, StoreError> {
-        // What others have no route for may have one here, once they are gone.
-        let hopeless = |it: &TopicStatus| match self.relay.plan.sink_of(&it.topic) {
-            Some(_) => 0,
-            None => it.unrouted,
-        };
-        let stuck = |it: &TopicStatus| it.waiting + hopeless(it);
+    async fn is_everything_stuck(&mut self) -> Result<bool, StoreError> {
+        let stuck = |it: &TopicStatus| it.waiting + it.unrouted;
         let later =
             StuckQuery { state: Some(StuckState::Later), limit: 1, ..StuckQuery::default() };
         let topics = self.relay.store.outbox().await?.topics;
-        Ok(topics.iter().all(|topic| topic.outstanding == stuck(topic))
-            && self.relay.store.stuck(later).await?.is_empty())
+        let is_stuck = topics.iter().all(|topic| topic.outstanding == stuck(topic))
+            && self.relay.store.stuck(later).await?.is_empty();
+        Ok(is_stuck && !self.waits_for_others(&topics))
+    }
+
+    /// Whether others have no route for something that has one here: if they are gone, it will be known
+    /// when their leases have expired.
+    fn waits_for_others(&mut self, topics: &[TopicStatus]) -> bool {
+        let has_route = |it: &&TopicStatus| self.relay.plan.sink_of(&it.topic).is_some();
+        let Some(topic) = topics.iter().filter(|it| it.unrouted > 0).find(has_route) else {
+            self.unrouted_since = None;
+            return false;
+        };
+        let now = Instant::now();
+        let since = *self.unrouted_since.get_or_insert(now);
+        let waits = now - since < self.relay.options.lease * 2;
+        if !waits {
+            tracing::warn!("another relay has no route for {}: its messages are left", topic.topic);
+        }
+        waits
     }
 
     /// Whether an answer is still to come.

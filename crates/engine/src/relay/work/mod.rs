@@ -165,6 +165,8 @@ struct Work<'r> {
     lanes: Lanes,
     look: Look,
     settle_at: Option<Instant>,
+    /// Since when everything is done but what other relays have no route for.
+    unrouted_since: Option<Instant>,
     /// It is not known what became of the last settlement, and never will be.
     settle_failed: bool,
     retain_at: Instant,
@@ -233,6 +235,7 @@ impl<'r> Work<'r> {
                 missed: false,
             },
             settle_at: None,
+            unrouted_since: None,
             settle_failed: false,
             retain_at: now,
             sending: relay.channels.iter().map(|_| Vec::new()).collect(),

@@ -4,7 +4,12 @@
 -- Index: the primary key of adopted.
 --
 -- $1 adopted, $2 relay, $3 lease in ms, $4 fence that is held, or zero
-with mine as materialized (
+with durable as materialized (
+    -- A fence that a crash takes back would be given to two.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+mine as materialized (
     select l.adopted, l.fence = $4 as is_held, l.disturbed
     from tidegate.adopted l
     where l.adopted = $1 and (l.fence = $4 or l.expires_at <= now())
@@ -26,6 +31,6 @@ first as (
     on conflict (adopted) do nothing
     returning fence, last_id, disturbed
 )
-select fence, last_id, disturbed from leased
+select l.fence, l.last_id, l.disturbed from leased l cross join durable
 union all
-select fence, last_id, disturbed from first
+select f.fence, f.last_id, f.disturbed from first f cross join durable

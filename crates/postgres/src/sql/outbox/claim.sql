@@ -10,8 +10,8 @@
 -- Only ids up to the horizon are read: the highest of the marks in $8 below whose transactions in $9 all
 -- are over, so that no message with a lower id can still commit. If ids were drawn beyond $16, this
 -- transaction draws a number of its own, after it has looked which (see horizon.rs). Unless
--- all of the log is on the disk already, it also writes to it, and its commit waits for that: what was drawn
--- before is durable when the answer arrives, and a crash does not take it back.
+-- all of the log is on the only disk already, it also writes to it, and its commit waits for that: what was
+-- drawn before is durable when the answer arrives, and a crash does not take it back.
 --
 -- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
 -- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: all together, they
@@ -29,13 +29,15 @@ drawn as materialized (
         case when d.last_id > $16
             and (
                 pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
+                and current_setting('synchronous_standby_names') = ''
                 or set_config('synchronous_commit', d.waits, true) is not null
                 and setval('tidegate.flushed', 1) is not null
             )
             then pg_current_xact_id()::text::bigint
         end as own
     from (
-        select case when i.is_called then i.last_value else 0 end as last_id,
+        -- Whoever draws one shows a later value for a moment, unless the page is locked, as here.
+        select coalesce(pg_sequence_last_value('tidegate.message_id'), 0) as last_id,
             coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'local') as waits
         from tidegate.message_id i
     ) d

@@ -6,7 +6,12 @@
 -- Indexes: the primary keys of lane (64 rows) and relay.
 --
 -- $1 relay, $2 lease in ms, $3 lanes held, $4 their fences
-with alive as (
+with durable as materialized (
+    -- A fence that a crash takes back would be given to two.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+alive as (
     insert into tidegate.relay as r (relay, expires_at)
     values ($1, now() + $2 * interval '1 ms')
     on conflict (relay) do update set expires_at = excluded.expires_at
@@ -53,6 +58,7 @@ taken as (
 )
 select r.live, s.lanes, s.held, h.lane, h.fence, h.cursor, h.before, h.gained, h.disturbed
 from relays r
+cross join durable
 cross join share s
 left join (
     select lane, fence, cursor, null as before, false as gained, disturbed from renewed
