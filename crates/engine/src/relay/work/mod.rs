@@ -39,7 +39,7 @@ use tokio::{
 const SHORTEST_POLL: Duration = Duration::from_millis(5);
 /// What is done is settled after so long at the latest, together with what was done meanwhile; at once if
 /// nothing else is under way.
-const FLUSH: Duration = Duration::from_millis(10);
+const FLUSH: Duration = Duration::from_millis(4);
 /// Lanes without messages move on, too, but nobody waits for it.
 const IDLE_FLUSH: Duration = Duration::from_secs(1);
 
