@@ -75,7 +75,8 @@ async fn take_over(
 ) -> Result<(), StoreError> {
     let lanes: Vec<Lane> = gained.keys().copied().collect();
     let mut rows = read_gained(pool, &lanes).await?;
-    if rows.iter().any(|row| row.get::<_, &str>("kind") == "alive") {
+    let is_alive = |row: &Row| get::<&str>(OPERATION, row, "kind").is_ok_and(|it| it == "alive");
+    if rows.iter().any(is_alive) {
         reroute(pool, &lanes, &request.routes).await?;
         tend(pool, &lanes, true).await?;
         rows = read_gained(pool, &lanes).await?;
@@ -84,13 +85,13 @@ async fn take_over(
 }
 
 async fn read_gained(pool: &Pool, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
-    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
+    let lanes = numbers(lanes);
     let params = [(&lanes as _, Type::INT2_ARRAY)];
     pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await
 }
 
 async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), StoreError> {
-    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
+    let lanes = numbers(lanes);
     let regexes: Vec<String> = routes.iter().map(Route::regex).collect();
     let sinks: Vec<&str> = routes.iter().map(|route| route.sink.as_str()).collect();
     let params = [
@@ -104,7 +105,7 @@ async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), St
 
 /// Of every key that waits in these lanes, the first becomes due unless something holds it.
 pub(super) async fn tend(pool: &Pool, lanes: &[Lane], calm: bool) -> Result<(), StoreError> {
-    let lanes: Vec<i16> = lanes.iter().map(|lane| lane.0 as i16).collect();
+    let lanes = numbers(lanes);
     let params = [(&lanes as _, Type::INT2_ARRAY), (&calm as _, Type::BOOL)];
     pool.query(OPERATION, "select tidegate.tend($1, $2)", &params).await?;
     Ok(())
@@ -141,6 +142,10 @@ pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), Sto
     ];
     pool.query("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
     Ok(())
+}
+
+fn numbers(lanes: &[Lane]) -> Vec<i16> {
+    lanes.iter().map(|lane| lane.0 as i16).collect()
 }
 
 fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {

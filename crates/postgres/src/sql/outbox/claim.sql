@@ -14,8 +14,8 @@
 -- drawn before is durable when the answer arrives, and a crash does not take it back.
 --
 -- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
--- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: all together, they
--- are read as a whole and sorted if statistics are old.
+-- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: of all together,
+-- the planner may read whatever waits, and sort it.
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;

@@ -3,7 +3,3 @@ CREATE TABLE IF NOT EXISTS done_before (
     lane INTEGER NOT NULL PRIMARY KEY,
     what TEXT    NOT NULL
 ) STRICT;
-
--- The heads of keys.
-CREATE INDEX IF NOT EXISTS aside_retry ON aside (lane, sink, key_hash)
-    WHERE state = 'retry' AND key_hash IS NOT NULL;

@@ -4,3 +4,7 @@ CREATE TABLE IF NOT EXISTS settled (
     fence  INTEGER NOT NULL,
     number INTEGER NOT NULL
 ) STRICT;
+
+-- The heads of keys.
+CREATE INDEX IF NOT EXISTS aside_retry ON aside (lane, sink, key_hash)
+    WHERE state = 'retry' AND key_hash IS NOT NULL;
