@@ -1,18 +1,17 @@
-//! Reads lanes and what is due, in one statement.
+//! Reads lanes, in one statement, and what was set aside, in another, if something of it is due.
 
-use super::horizon::{Asked, Horizon, Seen};
-use crate::{
-    Postgres,
-    decode::{get, stuck_state},
-    error::corrupt,
+use super::{
+    due::due,
+    horizon::{Asked, Horizon, Seen},
 };
+use crate::{Postgres, decode::get, error::corrupt};
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tidegate_core::{
     Headers, Message, MessageId, StoreError,
-    limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
+    limits::MAX_PAYLOAD_BYTES,
     outbox::{self, Claim, ClaimRequest, Lane, Origin, Reader, Topics},
 };
 use tokio_postgres::{Row, types::Type};
@@ -55,7 +54,10 @@ impl Postgres {
     pub(super) async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
         let name = self.outbox_name().await?;
         loop {
-            if let Some(claim) = self.try_claim(name, request).await? {
+            if let Some(mut claim) = self.try_claim(name, request).await? {
+                if claim.next_due.is_some_and(|due| due.is_zero()) {
+                    claim.due = due(&self.pool, name, request).await?;
+                }
                 return Ok(claim);
             }
         }
@@ -93,7 +95,6 @@ impl Postgres {
             }
         }
         answer.claim.held_back = reading.horizon.is_behind();
-        answer.claim.due.sort_unstable_by_key(|message| message.id);
         Ok(Some(answer.claim))
     }
 
@@ -133,13 +134,10 @@ impl Postgres {
                     (&place_after, Type::INT8_ARRAY),
                     (&asked.ids, Type::INT8_ARRAY),
                     (&asked.below, Type::INT8_ARRAY),
+                    (&asked.marked, Type::INT8),
                     (&lanes, Type::INT2_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
-                    (&(request.most_due as i64), Type::INT8),
-                    (&(request.most_bytes as i64), Type::INT8),
-                    (&(MAX_BEHIND as i64), Type::INT8),
                     (&request.closed, Type::TEXT_ARRAY),
-                    (&asked.marked, Type::INT8),
                 ],
                 take,
             )
@@ -201,7 +199,7 @@ impl Answer {
                 self.claim.next_due = seconds.map(positive);
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,
-            "lane" => {
+            _ => {
                 let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
                 let origin = Origin::Lane { due_in: seconds.map(positive) };
                 let message = message(name, row, origin)?;
@@ -210,13 +208,6 @@ impl Answer {
                 let Some(left) = left else { return Ok(false) };
                 self.left = left;
                 self.reading(row)?.messages.push(message);
-            }
-            _ => {
-                let attempts: i32 = get(OPERATION, row, "attempts")?;
-                let (attempts, sink) = (attempts.unsigned_abs(), get(OPERATION, row, "sink")?);
-                let origin =
-                    Origin::Aside { attempts, sink, waited_for: stuck_state(OPERATION, row)? };
-                self.claim.due.push(message(name, row, origin)?);
             }
         }
         Ok(true)

@@ -1,6 +1,7 @@
 //! The outbox: a file per step of a relay's loop.
 
 mod claim;
+mod due;
 mod horizon;
 pub(crate) mod inspect;
 mod publish;

@@ -1,4 +1,4 @@
-//! Writes progress and what was set aside, in one statement.
+//! Writes progress and what was set aside, in one statement: a short one if there is only progress.
 
 use crate::{
     decode::{get, millis},
@@ -17,6 +17,9 @@ const OPERATION: &str = "settle messages";
 pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
     let lanes = Lanes::of(settlement)?;
     let lags = Lags::of(settlement)?;
+    if lags.lane.is_empty() && settlement.aside.is_empty() && settlement.done.is_empty() {
+        return advance(pool, settlement, &lanes).await;
+    }
     let aside = AsideColumns::of(&settlement.aside);
     let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
     let done_id: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
@@ -51,25 +54,54 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
             ],
         )
         .await?;
-    let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the settlement came back empty"))?;
-    settled(settlement, row)
+    let row = only(&rows)?;
+    Ok(Settled { late: late(settlement, row)?, freed: freed(row)? })
 }
 
-fn settled(settlement: &Settlement, row: &Row) -> Result<Settled, StoreError> {
+async fn advance(
+    pool: &Pool,
+    settlement: &Settlement,
+    lanes: &Lanes,
+) -> Result<Settled, StoreError> {
+    let rows = pool
+        .query(
+            OPERATION,
+            include_str!("../sql/outbox/advance.sql"),
+            &[
+                (&millis(settlement.lease), Type::INT8),
+                (&lanes.lane, Type::INT2_ARRAY),
+                (&lanes.fence, Type::INT8_ARRAY),
+                (&lanes.cursor, Type::INT8_ARRAY),
+                (&lanes.before, Type::TEXT_ARRAY),
+                (&(settlement.number as i64), Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(Settled { late: late(settlement, only(&rows)?)?, freed: Vec::new() })
+}
+
+fn only(rows: &[Row]) -> Result<&Row, StoreError> {
+    rows.first().ok_or_else(|| corrupt(OPERATION, "the settlement came back empty"))
+}
+
+/// The lanes that are somebody else's by now.
+fn late(settlement: &Settlement, row: &Row) -> Result<Vec<Lane>, StoreError> {
     let held: Vec<i16> = get(OPERATION, row, "held")?;
+    let asked = settlement.lanes.iter().map(|progress| progress.lane);
+    Ok(asked.filter(|lane| !held.contains(&(lane.0 as i16))).collect())
+}
+
+/// The keys for which nothing that holds them is left.
+fn freed(row: &Row) -> Result<Vec<HeldKey>, StoreError> {
     let lanes: Vec<i16> = get(OPERATION, row, "freed_lanes")?;
     let sinks: Vec<String> = get(OPERATION, row, "freed_sinks")?;
     let keys: Vec<i64> = get(OPERATION, row, "freed_keys")?;
-    let asked = settlement.lanes.iter().map(|progress| progress.lane);
     let freed = lanes.into_iter().zip(sinks).zip(keys).map(|((lane, sink), key)| HeldKey {
         lane: Lane(lane.unsigned_abs()),
         sink,
         key: KeyHash(key),
     });
-    Ok(Settled {
-        late: asked.filter(|lane| !held.contains(&(lane.0 as i16))).collect(),
-        freed: freed.collect(),
-    })
+    Ok(freed.collect())
 }
 
 #[derive(Default)]

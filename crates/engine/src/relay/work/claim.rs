@@ -62,9 +62,12 @@ impl Work<'_> {
             || claim.readings.iter().any(|it| it.more || !it.messages.is_empty());
         let nothing = asked.whole && !found && !claim.held_back && claim.next_due.is_none();
         self.look.nothing_left = nothing && !self.look.missed;
+        let options = &self.relay.options;
         self.look.pause = match found {
             true => SHORTEST_POLL,
-            false => (self.look.pause * 2).min(self.relay.options.poll),
+            // The end need not wait for one more look.
+            false if self.look.nothing_left && options.drain => options.poll,
+            false => (self.look.pause * 2).min(options.poll),
         };
         let pause = match (found, claim.held_back) {
             (true, _) => Duration::ZERO,
@@ -76,6 +79,10 @@ impl Work<'_> {
         self.flow.claimed(claim, asked, now);
         let news = if self.flow.aside.is_empty() { IDLE_FLUSH } else { FLUSH };
         self.settle_by(now + news);
+        if found {
+            // Read on while what was found is being sent.
+            self.claim();
+        }
         Ok(())
     }
 

@@ -1,14 +1,14 @@
--- Reads messages from lanes, oldest first across topics and lanes, and what was set aside and is due.
+-- Reads messages from lanes, oldest first across topics and lanes, and looks whether something that was set
+-- aside is due: that is read by due.sql, so that this statement, which is planned each time, stays small.
 -- Changes no row. Rows come in no order; `kind` tells what a row is:
---   seen    one row: what this statement could see, and when the next is due
+--   seen    one row: what this statement could see, and when the next of those set aside is due
 --   window  one row per reader: in each of its lanes, `id` is how far this statement has read
 --   lane    a message from a lane, for the reader `n`
---   due     a message that was set aside
 --
--- Indexes: message_lane for lanes, aside_due and aside_key and its primary key for what was set aside.
+-- Indexes: message_lane for lanes, aside_due and aside_key for what was set aside.
 --
 -- Only ids up to the horizon are read: the highest of the marks in $8 below whose transactions in $9 all
--- are over, so that no message with a lower id can still commit. If ids were drawn beyond $16, this
+-- are over, so that no message with a lower id can still commit. If ids were drawn beyond $10, this
 -- transaction draws a number of its own, after it has looked which (see horizon.rs). Unless
 -- all of the log is on the only disk already, it also writes to it, and its commit waits for that: what was
 -- drawn before is durable when the answer arrives, and a crash does not take it back.
@@ -19,14 +19,13 @@
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;
--- set aside: $10 lanes, $11 ids under way, $12 most heads, $13 most bytes, $14 most behind a head,
--- $15 sinks that take no more; $16 the last id that has a mark
+-- $10 the last id that has a mark; set aside: $11 lanes, $12 ids under way, $13 sinks that take no more
 with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
 ),
 drawn as materialized (
     select d.last_id,
-        case when d.last_id > $16
+        case when d.last_id > $10
             and (
                 pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
                 and current_setting('synchronous_standby_names') = ''
@@ -94,73 +93,18 @@ span as materialized (
         ) f
         group by p.n
     ) h on h.n = r.n
-),
--- Of a key, only the first that holds it is due; what was delayed may have to wait, too, but that is not
--- known here.
-head as materialized (
-    select a.lane, a.id, a.sink, a.key_hash, a.state
-    from tidegate.aside a
-    where a.lane = any ($10) and a.state in ('retry', 'later') and a.due_at <= now()
-        and a.id <> all ($11) and a.sink <> all ($15)
-        and (a.state = 'later' or a.key_hash is null or not exists (
-            select
-            from tidegate.aside f
-            where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
-                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
-        ))
-    order by a.due_at, a.id
-    limit $12
-),
-line as (
-    select h.lane, h.id
-    from head h
-    union all
-    -- What waits behind it, up to the next that holds the key or is under way: no gaps.
-    select b.lane, b.id
-    from head h
-    cross join lateral (
-        select b.lane, b.id,
-            bool_and(b.state = 'behind' and b.id <> all ($11)) over (order by b.id) as in_line
-        from (
-            select b.lane, b.id, b.state
-            from tidegate.aside b
-            where b.lane = h.lane and b.sink = h.sink and b.key_hash = h.key_hash and b.id > h.id
-                and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
-            order by b.id
-            limit $14
-        ) b
-    ) b
-    where h.state = 'retry' and b.in_line
-),
-due as materialized (
-    select a.lane, a.id, a.attempts, a.sink, a.topic, a.state,
-        case when m.id is null then a.key else m.key end as key,
-        coalesce(m.payload, a.payload) as payload,
-        coalesce(m.headers, a.headers) as headers,
-        coalesce(m.published_at, a.published_at) as published_at,
-        sum(octet_length(coalesce(m.payload, a.payload))) over (order by a.id) as total,
-        row_number() over (order by a.id) as k
-    from line l
-    join tidegate.aside a on a.lane = l.lane and a.id = l.id
-    left join lateral (
-        select m.id, m.key, m.payload, m.headers, m.published_at
-        from tidegate.message m
-        where m.lane = a.lane and m.id = a.id
-        limit 1
-    ) m on true
 )
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::timestamptz as published_at,
-    null::double precision as due_seconds, null::integer as attempts, null as sink,
-    null as state, s.xmin, d.last_id, d.own,
+    null::double precision as due_seconds, s.xmin, d.last_id, d.own,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
-        from unnest($10) as l (lane)
+        from unnest($11) as l (lane)
         cross join lateral (
             select a.due_at
             from tidegate.aside a
-            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($11)
-                and a.sink <> all ($15)
+            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($12)
+                and a.sink <> all ($13)
                 and (a.state = 'later' or a.key_hash is null or not exists (
                     select
                     from tidegate.aside f
@@ -175,8 +119,7 @@ from seen s
 cross join drawn d
 cross join horizon h
 union all
-select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null,
-    null, null
+select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null
 from span r
 union all
 select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
@@ -184,7 +127,7 @@ select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
     case when m.not_before > now()
         then extract(epoch from m.not_before - now())::double precision
     end,
-    null, null, null, null, null, null, null
+    null, null, null, null
 from span r
 join place p on p.n = r.n
 cross join lateral (
@@ -195,9 +138,3 @@ cross join lateral (
         and (r.leaves is null or m.topic !~ r.leaves)
 ) m
 where r.lo is not null
-union all
-select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers::text,
-    d.published_at, null, d.attempts, d.sink, d.state, null,
-    null, null, null
-from due d
-where d.total <= $13 or d.k = 1
