@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 7] = [
+const MIGRATIONS: [Migration; 8] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -44,6 +44,11 @@ const MIGRATIONS: [Migration; 7] = [
         version: 7,
         name: "0007_durable",
         sql: include_str!("sql/migrations/0007_durable.sql"),
+    },
+    Migration {
+        version: 8,
+        name: "0008_segments",
+        sql: include_str!("sql/migrations/0008_segments.sql"),
     },
 ];
 

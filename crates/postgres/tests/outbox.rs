@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use std::{cell::RefCell, time::Duration};
 use support::{Database, POSTGRES};
 use tidegate_core::{
-    InspectOutbox, Kind, Message, NewMessage, Outbox, Publish, WorkerId,
+    InspectOutbox, Kind, Message, Migrate, NewMessage, Outbox, Publish, Retain, WorkerId,
     outbox::{
         Aside, Claim, ClaimRequest, Gained, Place, Progress, Reader, SetAside, Settlement, Share,
     },
@@ -19,6 +19,17 @@ use tidegate_postgres::Postgres;
 use tokio_postgres::Client;
 
 const LEASE: Duration = Duration::from_secs(60);
+
+/// The migrations that made messages rows of partitions.
+const BEFORE_SEGMENTS: [&str; 7] = [
+    include_str!("../src/sql/migrations/0001_batches.sql"),
+    include_str!("../src/sql/migrations/0002_pace.sql"),
+    include_str!("../src/sql/migrations/0003_loads.sql"),
+    include_str!("../src/sql/migrations/0004_outbox.sql"),
+    include_str!("../src/sql/migrations/0005_adopted.sql"),
+    include_str!("../src/sql/migrations/0006_relay.sql"),
+    include_str!("../src/sql/migrations/0007_durable.sql"),
+];
 
 fn new_message(key: &str) -> NewMessage {
     NewMessage {
@@ -221,7 +232,7 @@ async fn who_holds_messages_back_is_told() {
 }
 
 #[tokio::test]
-async fn claims_and_settlements_are_one_statement_each() {
+async fn claims_and_settlements_are_one_statement_each_and_one_more_if_something_is_due() {
     let database = Database::create(POSTGRES).await;
     let store = database.store().await;
     let relay = Relay::start(&store).await;
@@ -232,6 +243,9 @@ async fn claims_and_settlements_are_one_statement_each() {
         assert_eq!(store.statements() - before, 1);
         let messages = relay.read().await;
         assert_eq!(messages.len(), many);
+        let before = store.statements();
+        relay.look().await;
+        assert_eq!(store.statements() - before, 1);
         let cursor = messages[many - 1].id.0;
         let settle = async |settlement: Settlement| {
             let progress = |gained: &Gained| Progress {
@@ -259,7 +273,7 @@ async fn claims_and_settlements_are_one_statement_each() {
         settle(Settlement { aside, ..Settlement::default() }).await;
         let before = store.statements();
         let due = relay.look().await.due;
-        assert_eq!((store.statements() - before, due.len()), (1, many.min(101)));
+        assert_eq!((store.statements() - before, due.len()), (2, many.min(101)));
         let done = messages.iter().map(|message| (message.lane, message.id)).collect();
         settle(Settlement { done, ..Settlement::default() }).await;
     }
@@ -304,18 +318,63 @@ async fn plain_sql_publishes_in_all_its_ways() {
         select * from tidegate.publish_many(array['t', 't'], array['k', null],
             array['1', '2']::jsonb[]);
         select * from tidegate.publish_many_bytes(array['t'], array['k'], array['\\x33'::bytea],
-            array['{\"a\": \"b\"}'::jsonb], array[now() + interval '1 hour']);
-        insert into tidegate.message (lane, segment, topic, key, payload)
-        select lane, segment, topic, key, '\\x34' from tidegate.message where key = 'k' limit 1";
+            array['{\"a\": \"b\"}'::jsonb], array[now() + interval '1 hour'])";
     run(&database.client().await, sql).await;
     let read = relay.read().await;
     let payloads: Vec<&[u8]> = read.iter().map(|message| message.payload.as_slice()).collect();
-    assert_eq!(payloads, [b"{}", &b"{\"a\": 1}"[..], b"\x00\xff", b"1", b"2", b"3", b"4"]);
+    assert_eq!(payloads, [b"{}", &b"{\"a\": 1}"[..], b"\x00\xff", b"1", b"2", b"3"]);
     assert_eq!(read[2].headers.get("content-type"), Some("x/y"));
     let lanes: Vec<_> = read.iter().filter(|m| m.key.is_some()).map(|m| m.lane).collect();
     assert!(lanes.iter().all(|lane| *lane == lanes[0]), "one key, one lane: {lanes:?}");
     let states = "select distinct state from tidegate.messages";
     assert_eq!(database.rows(states).await, [["outstanding"]]);
+}
+
+/// The segment stands in the text of the functions: sessions that have used the one before notice.
+#[tokio::test]
+async fn segments_turn_while_applications_publish() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let mut client = database.client().await;
+    let count =
+        "select count(*) from tidegate.message_0 union all select count(*) from tidegate.message_1";
+    let mut published = vec![publish(&client, "a").await];
+    let transaction = client.transaction().await.unwrap();
+    let prepared = transaction.prepare("select tidegate.publish('t', 'b', '{}')").await.unwrap();
+    published.push(transaction.query_one(&prepared, &[]).await.unwrap().get(0));
+    assert!(store.seal(Duration::ZERO).await.unwrap().is_none(), "nothing was read");
+    published.push(transaction.query_one(&prepared, &[]).await.unwrap().get(0));
+    transaction.commit().await.unwrap();
+    let ids = store.publish(vec![new_message("c")]).await.unwrap();
+    published.extend(ids.iter().map(|id| id.0));
+    published.push(publish(&client, "d").await);
+    let counts = database.rows(count).await.concat();
+    assert!(counts == ["2", "3"] || counts == ["3", "2"], "it has turned: {counts:?}");
+    assert_eq!(relay.ids().await, published);
+}
+
+#[tokio::test]
+async fn a_store_with_messages_in_partitions_is_upgraded() {
+    let database = Database::create(POSTGRES).await;
+    for migration in BEFORE_SEGMENTS {
+        database.execute(migration).await;
+    }
+    let client = database.client().await;
+    let mut published = vec![publish(&client, "a").await, publish(&client, "b").await];
+    run(&client, "update tidegate.outbox set segment = 1, most_outstanding = 3").await;
+    published.push(publish(&client, "a").await);
+    let store = database.connect().await;
+    assert_eq!(store.migrate().await.unwrap(), ["0008_segments"]);
+    let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "TG429", "the limit is kept");
+    store.limit_outstanding(None).await.unwrap();
+    published.push(publish(&client, "a").await);
+    let segments =
+        "select tableoid::regclass, count(*) from tidegate.message group by 1 order by 1";
+    let found = database.rows(segments).await.concat();
+    assert_eq!(found, ["tidegate.message_0", "2", "tidegate.message_1", "2"]);
+    assert_eq!(Relay::start(&store).await.ids().await, published);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
 use tidegate_core::{
     Headers, Message, MessageId, StoreError,
     limits::MAX_PAYLOAD_BYTES,
-    outbox::{self, Claim, ClaimRequest, Lane, Origin, Reader, Topics},
+    outbox::{self, Claim, ClaimRequest, LANES, Lane, Origin, Reader, Topics},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -111,12 +111,15 @@ impl Postgres {
             readers.iter().map(|it| it.takes.as_ref().map(Topics::regex)).collect();
         let leaves: Vec<Option<String>> =
             readers.iter().map(|reader| Topics::regex_of_any(&reader.leaves)).collect();
-        let places = || {
-            readers.iter().zip(&numbers).flat_map(|(it, n)| it.places.iter().map(move |p| (n, p)))
-        };
-        let place_reader: Vec<i32> = places().map(|(n, _)| *n).collect();
-        let place_lane: Vec<i16> = places().map(|(_, place)| place.lane.0 as i16).collect();
-        let place_after: Vec<i64> = places().map(|(_, place)| place.after).collect();
+        let first =
+            |it: &Reader| it.places.iter().map(|place| place.after).min().unwrap_or(i64::MAX);
+        let after: Vec<i64> = readers.iter().map(first).collect();
+        let mut places: Vec<Option<i64>> = vec![None; readers.len() * usize::from(LANES)];
+        for (reader, places) in readers.iter().zip(places.chunks_mut(LANES.into())) {
+            for place in &reader.places {
+                places[usize::from(place.lane.0)] = Some(place.after);
+            }
+        }
         let lanes: Vec<i16> = request.lanes.iter().map(|lane| lane.0 as i16).collect();
         let under_way: Vec<i64> = request.under_way.iter().map(|id| id.0).collect();
         let sql = include_str!("../sql/outbox/claim.sql");
@@ -129,9 +132,8 @@ impl Postgres {
                     (&takes, Type::TEXT_ARRAY),
                     (&leaves, Type::TEXT_ARRAY),
                     (spans, Type::INT8_ARRAY),
-                    (&place_reader, Type::INT4_ARRAY),
-                    (&place_lane, Type::INT2_ARRAY),
-                    (&place_after, Type::INT8_ARRAY),
+                    (&after, Type::INT8_ARRAY),
+                    (&places, Type::INT8_ARRAY),
                     (&asked.ids, Type::INT8_ARRAY),
                     (&asked.below, Type::INT8_ARRAY),
                     (&asked.marked, Type::INT8),

@@ -4,7 +4,7 @@ use super::claim::message;
 use crate::{
     Postgres,
     decode::{get, millis},
-    error::corrupt,
+    error::{self, corrupt},
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -12,18 +12,28 @@ use tidegate_core::{
     Message, MessageId, Retain, StoreError,
     outbox::{Origin, Sealed},
 };
-use tokio_postgres::{Transaction, types::Type};
+use tokio_postgres::{Row, types::Type};
 
 /// A truncation waits for readers and holds up new ones while it does: not for long.
 const LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
 
-/// Locks a segment, and truncates it: names cannot be parameters.
-const SEGMENTS: [(&str, &str); 4] = [
-    ("lock table only tidegate.message_0 in access exclusive mode", "truncate tidegate.message_0"),
-    ("lock table only tidegate.message_1 in access exclusive mode", "truncate tidegate.message_1"),
-    ("lock table only tidegate.message_2 in access exclusive mode", "truncate tidegate.message_2"),
-    ("lock table only tidegate.message_3 in access exclusive mode", "truncate tidegate.message_3"),
-];
+const SEAL: &str = include_str!("../sql/outbox/seal.sql");
+
+/// One of the tables that hold messages in turn.
+#[derive(Clone, Copy)]
+struct Segment(i16);
+
+impl Segment {
+    fn of(operation: &'static str, sealed: Sealed) -> Result<Self, StoreError> {
+        let number = i16::try_from(sealed.place).ok().filter(|number| (0..4).contains(number));
+        number.map(Self).ok_or_else(|| corrupt(operation, "there is no such segment"))
+    }
+
+    /// A statement about the first segment, for this one: names cannot be parameters.
+    fn sql(self, about_first: &str) -> String {
+        about_first.replace("tidegate.message_0", &format!("tidegate.message_{}", self.0))
+    }
+}
 
 #[async_trait]
 impl Retain for Postgres {
@@ -32,12 +42,17 @@ impl Retain for Postgres {
         let age_ms = millis(age);
         let params = [(&age_ms as _, Type::INT8)];
         self.pool.query(OPERATION, include_str!("../sql/outbox/rotate.sql"), &params).await?;
-        let rows =
-            self.pool.query(OPERATION, include_str!("../sql/outbox/seal.sql"), &params).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let place = i64::from(get::<i16>(OPERATION, row, "segment")?);
-        let messages = get::<i64>(OPERATION, row, "messages")?.unsigned_abs();
-        Ok(Some(Sealed { place, messages }))
+        let closed = include_str!("../sql/outbox/closed.sql");
+        for row in self.pool.query(OPERATION, closed, &params).await? {
+            let segment = Segment(get(OPERATION, &row, "segment")?);
+            let rows = self.pool.query(OPERATION, &segment.sql(SEAL), &[]).await?;
+            let messages = rows.first().map(sent).transpose();
+            let messages = messages.map_err(|error| error::failed(OPERATION, error))?;
+            if let Some(messages) = messages.flatten() {
+                return Ok(Some(Sealed { place: segment.0.into(), messages }));
+            }
+        }
+        Ok(None)
     }
 
     async fn sealed(
@@ -47,34 +62,30 @@ impl Retain for Postgres {
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
         let name = self.outbox_name().await?;
-        let params = [
-            (&(sealed.place as i16) as _, Type::INT2),
-            (&after.0 as _, Type::INT8),
-            (&(limit as i64) as _, Type::INT8),
-        ];
-        let sql = include_str!("../sql/outbox/sealed.sql");
-        let rows = self.pool.query("read sealed messages", sql, &params).await?;
+        const OPERATION: &str = "read sealed messages";
+        let sql = Segment::of(OPERATION, sealed)?.sql(include_str!("../sql/outbox/sealed.sql"));
+        let params = [(&after.0 as _, Type::INT8), (&(limit as i64) as _, Type::INT8)];
+        let rows = self.pool.query(OPERATION, &sql, &params).await?;
         rows.iter().map(|row| message(name, row, Origin::Lane { due_in: None })).collect()
     }
 
     async fn discard(&self, sealed: Sealed) -> Result<u64, StoreError> {
         const OPERATION: &str = "discard messages";
-        let (lock, truncate) = usize::try_from(sealed.place)
-            .ok()
-            .and_then(|place| SEGMENTS.get(place))
-            .ok_or_else(|| corrupt(OPERATION, "there is no such segment"))?;
+        let segment = Segment::of(OPERATION, sealed)?;
+        let lock = segment.sql("lock table only tidegate.message_0 in access exclusive mode");
+        let keep = segment.sql(include_str!("../sql/outbox/discard_keep.sql"));
+        let truncate = segment.sql("truncate tidegate.message_0");
         self.pool
             .with_connection(OPERATION, async |client| {
                 let transaction = client.transaction().await?;
                 transaction.batch_execute(LOCK_TIMEOUT).await?;
-                transaction.batch_execute(lock).await?;
-                if !is_same(&transaction, sealed).await? {
+                transaction.batch_execute(&lock).await?;
+                let still = transaction.query_typed_one(&segment.sql(SEAL), &[]).await?;
+                if sent(&still)? != Some(sealed.messages) {
                     return Ok(0);
                 }
-                let keep = include_str!("../sql/outbox/discard_keep.sql");
-                let segment = sealed.place as i16;
-                transaction.query_typed(keep, &[(&segment, Type::INT2)]).await?;
-                transaction.batch_execute(truncate).await?;
+                transaction.query_typed(&keep, &[]).await?;
+                transaction.batch_execute(&truncate).await?;
                 transaction.commit().await?;
                 Ok(sealed.messages)
             })
@@ -82,13 +93,9 @@ impl Retain for Postgres {
     }
 }
 
-/// Whether nobody has added to a segment since it was sealed.
-async fn is_same(
-    transaction: &Transaction<'_>,
-    sealed: Sealed,
-) -> Result<bool, tokio_postgres::Error> {
-    let check = include_str!("../sql/outbox/discard_check.sql");
-    let (segment, messages) = (sealed.place as i16, sealed.messages as i64);
-    let params = [(&segment as _, Type::INT2), (&messages as _, Type::INT8)];
-    transaction.query_typed_one(check, &params).await?.try_get("same")
+/// How many messages of a segment were sent; nothing if some are still to be read.
+fn sent(row: &Row) -> Result<Option<u64>, tokio_postgres::Error> {
+    let unread: bool = row.try_get("unread")?;
+    let messages: i64 = row.try_get("messages")?;
+    Ok((!unread).then_some(messages.unsigned_abs()))
 }

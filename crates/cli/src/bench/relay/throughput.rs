@@ -57,13 +57,18 @@ pub async fn measure(
     Ok(())
 }
 
+/// A payload of 1 KB.
+pub fn json() -> String {
+    format!("{{\"text\":\"{}\"}}", "x".repeat(PAYLOAD - 11))
+}
+
 /// Publishes messages of 1 KB over some keys.
 pub async fn publish(
     store: &OpenStore,
     messages: u64,
     topic: impl Fn(u64) -> String,
 ) -> Result<()> {
-    let payload = format!("{{\"text\":\"{}\"}}", "x".repeat(PAYLOAD - 11)).into_bytes();
+    let payload = json().into_bytes();
     for first in (0..messages).step_by(CHUNK as usize) {
         let message = |n: u64| NewMessage {
             topic: topic(n),

@@ -39,7 +39,14 @@ create table if not exists tidegate.message_1 partition of tidegate.message for 
 create table if not exists tidegate.message_2 partition of tidegate.message for values in (2);
 create table if not exists tidegate.message_3 partition of tidegate.message for values in (3);
 
-create index if not exists message_lane on tidegate.message (lane, id);
+do $$
+begin
+    -- A later migration has tables of another kind.
+    if (select c.relkind from pg_class c where c.oid = 'tidegate.message'::regclass) = 'p' then
+        create index if not exists message_lane on tidegate.message (lane, id);
+    end if;
+end
+$$;
 
 -- When each segment was last opened and closed; only a closed one can be truncated.
 create table if not exists tidegate.segment (
@@ -328,27 +335,6 @@ as $$
         ),
         headers, not_before)
 $$;
-
--- Messages as people read them.
-create or replace view tidegate.messages as
-select m.id, m.topic, m.key, m.headers, m.published_at, m.not_before, m.lane,
-    case when coalesce(m.headers ->> 'content-type', 'application/json') like '%json%'
-            or m.headers ->> 'content-type' like 'text/%'
-        then convert_from(m.payload, 'UTF8')
-    end as payload_text,
-    m.payload,
-    case when a.id is not null then a.state
-        when m.id > coalesce((
-                select g.cursor from tidegate.lag g
-                where g.lane = m.lane and m.topic ~ g.regex
-                order by g.cursor limit 1
-            ), l.cursor)
-            then 'outstanding'
-        else 'sent'
-    end as state
-from tidegate.message m
-join tidegate.lane l on l.lane = m.lane
-left join tidegate.aside a on a.lane = m.lane and a.id = m.id;
 
 insert into tidegate.migration (version, name)
 values (4, '0004_outbox')

@@ -5,27 +5,28 @@
 --   window  one row per reader: in each of its lanes, `id` is how far this statement has read
 --   lane    a message from a lane, for the reader `n`
 --
--- Indexes: message_lane for lanes, aside_due and aside_key for what was set aside.
+-- Indexes: by id of each segment; aside_due and aside_key for what was set aside.
 --
--- Only ids up to the horizon are read: the highest of the marks in $8 below whose transactions in $9 all
--- are over, so that no message with a lower id can still commit. If ids were drawn beyond $10, this
+-- Only ids up to the horizon are read: the highest of the marks in $7 below whose transactions in $8 all
+-- are over, so that no message with a lower id can still commit. If ids were drawn beyond $9, this
 -- transaction draws a number of its own, after it has looked which (see horizon.rs). Unless
 -- all of the log is on the only disk already, it also writes to it, and its commit waits for that: what was
 -- drawn before is durable when the answer arrives, and a crash does not take it back.
 --
--- A reader looks at a window of ids that begins with the oldest message in its lanes: that is as good as
+-- A reader looks at a window of ids that begins with the oldest message behind its lanes: that is as good as
 -- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: of all together,
 -- the planner may read whatever waits, and sort it.
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
--- window in ids; places: $5 reader, $6 lane, $7 after; $8 and $9 marks;
--- $10 the last id that has a mark; set aside: $11 lanes, $12 ids under way, $13 sinks that take no more
+-- window in ids, $5 where the first of its lanes stands; $6 for each reader and each of the 64 lanes, where it
+-- stands, or null; $7 and $8 marks; $9 the last id that has a mark; set aside: $10 lanes, $11 ids under way,
+-- $12 sinks that take no more
 with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
 ),
 drawn as materialized (
     select d.last_id,
-        case when d.last_id > $10
+        case when d.last_id > $9
             and (
                 pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
                 and current_setting('synchronous_standby_names') = ''
@@ -43,68 +44,37 @@ drawn as materialized (
 ),
 horizon as materialized (
     select coalesce(max(m.id), 0) as id
-    from unnest($8, $9) as m (id, xid)
+    from unnest($7, $8) as m (id, xid)
     join seen s on s.xmin >= m.xid
 ),
-place as materialized (
-    select p.n, p.lane, p.after, z.id as horizon
-    from unnest($5, $6, $7) as p (n, lane, after)
-    join horizon z on p.after < z.id
-),
 span as materialized (
-    select r.n, r.takes, r.leaves, h.lo, least(h.lo + r.length - 1, z.id) as hi
-    from unnest($1, $2, $3, $4) as r (n, takes, leaves, length)
+    select r.n, r.takes, r.leaves, f.lo, least(f.lo + r.length - 1, z.id) as hi
+    from unnest($1, $2, $3, $4, $5) as r (n, takes, leaves, length, after)
     cross join horizon z
-    left join (
-        select p.n, min(f.id) as lo
-        from place p
-        cross join lateral (
-            (
-                select m.id
-                from tidegate.message_0 m
-                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
-                order by m.id
-                limit 1
-            )
+    cross join lateral (
+        select min(f.id) as lo
+        from (
+            (select m.id from tidegate.message_0 m where m.id > r.after and m.id <= z.id order by m.id limit 1)
             union all
-            (
-                select m.id
-                from tidegate.message_1 m
-                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
-                order by m.id
-                limit 1
-            )
+            (select m.id from tidegate.message_1 m where m.id > r.after and m.id <= z.id order by m.id limit 1)
             union all
-            (
-                select m.id
-                from tidegate.message_2 m
-                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
-                order by m.id
-                limit 1
-            )
+            (select m.id from tidegate.message_2 m where m.id > r.after and m.id <= z.id order by m.id limit 1)
             union all
-            (
-                select m.id
-                from tidegate.message_3 m
-                where m.lane = p.lane and m.id > p.after and m.id <= p.horizon
-                order by m.id
-                limit 1
-            )
+            (select m.id from tidegate.message_3 m where m.id > r.after and m.id <= z.id order by m.id limit 1)
         ) f
-        group by p.n
-    ) h on h.n = r.n
+    ) f
 )
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::timestamptz as published_at,
     null::double precision as due_seconds, s.xmin, d.last_id, d.own,
     (
         select extract(epoch from min(d.due_at) - now())::double precision
-        from unnest($11) as l (lane)
+        from unnest($10) as l (lane)
         cross join lateral (
             select a.due_at
             from tidegate.aside a
-            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($12)
-                and a.sink <> all ($13)
+            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($11)
+                and a.sink <> all ($12)
                 and (a.state = 'later' or a.key_hash is null or not exists (
                     select
                     from tidegate.aside f
@@ -122,19 +92,18 @@ union all
 select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null
 from span r
 union all
-select 'lane', p.n, m.id, p.lane, m.topic, m.key, m.payload, m.headers::text,
+select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
     m.published_at,
     case when m.not_before > now()
         then extract(epoch from m.not_before - now())::double precision
     end,
     null, null, null, null
 from span r
-join place p on p.n = r.n
 cross join lateral (
-    select m.id, m.topic, m.key, m.payload, m.headers, m.published_at, m.not_before
+    select m.*, tidegate.lane_of(m.key, m.id) as lane
     from tidegate.message m
-    where m.lane = p.lane and m.id > greatest(p.after, r.lo - 1) and m.id <= r.hi
+    where m.id >= r.lo and m.id <= r.hi
         and (r.takes is null or m.topic ~ r.takes)
         and (r.leaves is null or m.topic !~ r.leaves)
 ) m
-where r.lo is not null
+where m.id > $6[64 * r.n + m.lane + 1]

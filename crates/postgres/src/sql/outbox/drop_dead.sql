@@ -1,7 +1,7 @@
 -- Removes dead messages for good, and leaves an audit line: left where it was, a message would count as
 -- sent. Returns the lanes, where the first of each key is to be found anew.
 --
--- Indexes: aside_dead, message_lane.
+-- Indexes: aside_dead; by id of each segment.
 --
 -- $1 ids, $2 topic, $3 sink, $4 part of the reason, each or null; $5 who, $6 why
 with found as materialized (
@@ -36,7 +36,7 @@ dropped as (
 removed as (
     delete from tidegate.message m
     using chosen c
-    where m.lane = c.lane and m.id = c.id
+    where m.id = c.id
 ),
 disturbed as (
     update tidegate.lane l set disturbed = true from lanes d where l.lane = d.lane

@@ -1,6 +1,6 @@
 -- Reads what was set aside in some lanes and is due, each with what waits behind it. Changes nothing.
 --
--- Indexes: aside_due, aside_key and its primary key; message_lane for their messages.
+-- Indexes: aside_due, aside_key and its primary key; that by id of each segment for their messages.
 --
 -- $1 lanes, $2 ids under way, $3 sinks that take no more, $4 most heads, $5 most behind a head, $6 most bytes
 --
@@ -54,7 +54,7 @@ due as materialized (
     left join lateral (
         select m.id, m.key, m.payload, m.headers, m.published_at
         from tidegate.message m
-        where m.lane = a.lane and m.id = a.id
+        where m.id = a.id
         limit 1
     ) m on true
 )

@@ -13,8 +13,8 @@ turned as (
     from next n
     join tidegate.segment s on s.segment = n.old
     where s.opened_at <= now() - $1 * interval '1 ms'
-        and exists (select from tidegate.message m where m.segment = n.old)
-        and not exists (select from tidegate.message m where m.segment = n.new)
+        and not tidegate.is_empty(n.old)
+        and tidegate.is_empty(n.new)
     returning n.old, n.new
 )
 update tidegate.segment s

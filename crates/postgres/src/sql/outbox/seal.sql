@@ -1,31 +1,24 @@
--- Finds a closed segment whose messages are old enough and all read, and how many of them were sent.
+-- How many messages of a segment were sent, and whether some are still to be read. `message_0` stands for the
+-- segment.
 --
--- Index: message_lane, from its end, lane by lane.
---
--- $1 age in ms
-select s.segment, c.messages
-from tidegate.segment s
-cross join lateral (
-    select count(*) as messages
-    from tidegate.message m
-    where m.segment = s.segment
-        and not exists (select from tidegate.aside a where a.lane = m.lane and a.id = m.id)
-) c
-where s.closed_at <= now() - $1 * interval '1 ms'
-    and not exists (
+-- Indexes: by id of the segment, from the first cursor on; the primary key of aside.
+select (
+        select count(*)
+        from tidegate.message_0 m
+        where not exists (
+            select from tidegate.aside a where a.lane = tidegate.lane_of(m.key, m.id) and a.id = m.id
+        )
+    ) as messages,
+    exists (
         select
-        from tidegate.lane l
-        cross join lateral (
-            select m.id
-            from tidegate.message m
-            where m.segment = s.segment and m.lane = l.lane
-            order by m.id desc
-            limit 1
-        ) m
-        where m.id > least(l.cursor, (
-            select min(g.cursor) from tidegate.lag g where g.lane = l.lane
-        ))
-    )
-    and exists (select from tidegate.message m where m.segment = s.segment)
-order by s.closed_at
-limit 1
+        from tidegate.message_0 m
+        join tidegate.lane l on l.lane = tidegate.lane_of(m.key, m.id)
+        where m.id > (
+                select min(c.cursor)
+                from (select cursor from tidegate.lane union all select cursor from tidegate.lag) c
+            )
+            and m.id > least(l.cursor, (
+                select min(g.cursor) from tidegate.lag g where g.lane = l.lane
+            ))
+    ) as unread
+from (select) as one

@@ -1,28 +1,12 @@
--- Some messages of a segment that were sent, oldest first: those with the next $3 ids.
+-- The next messages of a segment that were sent, oldest first. `message_0` stands for the segment.
 --
--- Index: message_lane, lane by lane.
+-- Indexes: by id of the segment; the primary key of aside.
 --
--- $1 segment, $2 after, $3 most
-with lo as materialized (
-    select min(f.id) as id
-    from tidegate.lane l
-    cross join lateral (
-        select m.id
-        from tidegate.message m
-        where m.segment = $1 and m.lane = l.lane and m.id > $2
-            and not exists (select from tidegate.aside a where a.lane = m.lane and a.id = m.id)
-        order by m.id
-        limit 1
-    ) f
-)
-select m.id, m.lane, m.topic, m.key, m.payload, m.headers::text as headers,
-    m.published_at
-from tidegate.lane l
-cross join lo
-cross join lateral (
-    select *
-    from tidegate.message m
-    where m.segment = $1 and m.lane = l.lane and m.id >= lo.id and m.id < lo.id + $3
-        and not exists (select from tidegate.aside a where a.lane = m.lane and a.id = m.id)
-) m
+-- $1 after, $2 most
+select m.id, l.lane, m.topic, m.key, m.payload, m.headers::text as headers, m.published_at
+from tidegate.message_0 m
+cross join lateral (select tidegate.lane_of(m.key, m.id) as lane) l
+where m.id > $1
+    and not exists (select from tidegate.aside a where a.lane = l.lane and a.id = m.id)
 order by m.id
+limit $2

@@ -7,7 +7,7 @@
 -- All parts of a statement see the table as it was before: the first of a key is the lower one of what
 -- stays and what comes in.
 --
--- Indexes: the primary keys; aside_key; message_lane for what is set aside.
+-- Indexes: the primary keys; aside_key; that by id of each segment for what is set aside.
 --
 -- $1 lease in ms; lanes: $2 lane, $3 fence, $4 cursor, $5 what was done before; lags: $6 lane, $7 sink,
 -- $8 topics, $9 regex, $10 cursor; set aside: $11 lane, $12 id, $13 topic, $14 key, $15 sink, $16 state,
@@ -62,7 +62,7 @@ incoming as materialized (
     from unnest($11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
         as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     join held h on h.lane = i.lane
-    where exists (select from tidegate.message m where m.lane = i.lane and m.id = i.id)
+    where exists (select from tidegate.message m where m.id = i.id)
         or exists (select from tidegate.aside a where a.lane = i.lane and a.id = i.id)
 ),
 touched as materialized (

@@ -1,28 +1,22 @@
 -- How the messages on each topic stand.
 --
--- Indexes: message_lane from each cursor on; aside is read as a whole.
+-- Indexes: by id of each segment, from the first cursor on; aside is read as a whole.
 with unread as (
-    select m.id, m.lane, m.topic, m.published_at
-    from tidegate.lane l
-    cross join lateral (
-        select m.id, m.lane, m.topic, m.published_at
-        from tidegate.message m
-        where m.lane = l.lane and m.id > l.cursor
-    ) m
-    where not exists (select from tidegate.lag g where g.lane = m.lane and m.topic ~ g.regex)
+    select m.id, l.lane, m.topic, m.published_at
+    from tidegate.message m
+    join tidegate.lane l on l.lane = tidegate.lane_of(m.key, m.id)
+    where m.id > (select min(cursor) from tidegate.lane) and m.id > l.cursor
+        and not exists (select from tidegate.lag g where g.lane = l.lane and m.topic ~ g.regex)
     union all
-    select m.id, m.lane, m.topic, m.published_at
-    from tidegate.lag g
-    cross join lateral (
-        select m.id, m.lane, m.topic, m.published_at
-        from tidegate.message m
-        where m.lane = g.lane and m.id > g.cursor and m.topic ~ g.regex
-    ) m
+    select m.id, g.lane, m.topic, m.published_at
+    from tidegate.message m
+    join tidegate.lag g on g.lane = tidegate.lane_of(m.key, m.id)
+    where m.id > (select min(cursor) from tidegate.lag) and m.id > g.cursor and m.topic ~ g.regex
 ),
 stuck as (
     select a.topic, a.state,
         coalesce(a.published_at, (
-            select m.published_at from tidegate.message m where m.lane = a.lane and m.id = a.id
+            select m.published_at from tidegate.message m where m.id = a.id
         )) as published_at,
         a.state = 'dead' or a.state = 'behind' and exists (
             select

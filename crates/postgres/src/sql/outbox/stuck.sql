@@ -8,7 +8,7 @@ select a.id, a.topic, a.sink, a.state, a.attempts, a.reason, a.on_dead,
     end as due_seconds
 from tidegate.aside a
 left join lateral (
-    select m.key from tidegate.message m where m.lane = a.lane and m.id = a.id limit 1
+    select m.key from tidegate.message m where m.id = a.id limit 1
 ) m on true
 where ($1 is null or a.state = $1) and ($2 is null or a.id = any ($2))
     and ($3 is null or a.topic = $3) and ($4 is null or a.sink = $4)

@@ -25,7 +25,7 @@ const CONNECTIONS: &str = "
 const UNSETTLED: &str = "
     select m.id
     from tidegate.lane l
-    join tidegate.message m on m.lane = l.lane and m.id > l.cursor
+    join tidegate.message m on tidegate.lane_of(m.key, m.id) = l.lane and m.id > l.cursor
     union
     select id from tidegate.aside";
 
