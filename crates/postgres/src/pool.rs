@@ -34,6 +34,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the server may take to hear that a statement is no longer wanted.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
 /// A statement's parameters with their types, which spare the server's answer to what they are.
 pub(crate) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
@@ -176,11 +177,21 @@ impl Pool {
     }
 }
 
-/// Closes a connection whose statement is not waited for any longer, and asks the server to stop it.
+/// Closes a connection whose statement is not waited for any longer, and asks the server to stop it. One that
+/// is asked before the statement has arrived does nothing: it is asked until what was sent behind the statement
+/// is answered.
 fn discard(client: Object) {
     let token = client.cancel_token();
-    drop(Object::take(client));
-    tokio::spawn(quietly(timeout(CANCEL_TIMEOUT, async move { token.cancel_query(NoTls).await })));
+    let client = Object::take(client);
+    let stopped = async move {
+        loop {
+            let _ = token.cancel_query(NoTls).await;
+            if timeout(CANCEL_AGAIN, client.batch_execute("")).await.is_ok() {
+                return;
+            }
+        }
+    };
+    tokio::spawn(quietly(timeout(CANCEL_TIMEOUT, stopped)));
 }
 
 /// The server may be gone; there is nobody to tell.

@@ -362,8 +362,9 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
     }
     let client = database.client().await;
     let mut published = vec![publish(&client, "a").await, publish(&client, "b").await];
-    run(&client, "update tidegate.outbox set segment = 1, most_outstanding = 3").await;
+    run(&client, "update tidegate.outbox set segment = 1").await;
     published.push(publish(&client, "a").await);
+    run(&client, "update tidegate.outbox set most_outstanding = 3").await;
     let store = database.connect().await;
     assert_eq!(store.migrate().await.unwrap(), ["0008_segments"]);
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();
