@@ -245,6 +245,23 @@ async fn too_many_outstanding_messages_are_refused() {
 }
 
 #[tokio::test]
+async fn what_was_only_set_aside_keeps_nothing_from_being_archived() {
+    for store in ["sqlite:box.db".to_owned(), database().await] {
+        let place = Place::new();
+        let routes = FILE_SINK.replace("'*'", "'orders'");
+        place.write("tidegate.toml", format!("store = '{store}'\n{routes}"));
+        place.ok(&["publish", "unknown", "1"]);
+        place.ok(&["relay", "--drain"]);
+        assert_eq!(place.json(&["outbox", "archive", "sent"])["messages"], 0);
+        place.ok(&["publish", "orders", "2"]);
+        place.ok(&["relay", "--drain"]);
+        assert_eq!(place.json(&["outbox", "archive", "sent"])["messages"], 1);
+        let topics = place.json(&["outbox", "status"]);
+        assert_eq!(topics["topics"][0]["unrouted"], 1, "it is still there: {topics}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_sent_is_archived_and_removed() {
     for store in ["sqlite:box.db".to_owned(), database().await] {
         let place = Place::new();

@@ -2,9 +2,9 @@
 
 use crate::{Postgres, decode::get};
 use async_trait::async_trait;
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 use tidegate_core::{Kind, Migrate, StoreError, migrate::Schema};
-use tokio_postgres::Transaction;
+use tokio_postgres::{IsolationLevel, Transaction};
 
 struct Migration {
     version: i64,
@@ -54,14 +54,20 @@ const MIGRATIONS: [Migration; 8] = [
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
+/// Indexes may have to be built.
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(3_600);
+
 const LOCK: &str = include_str!("sql/migrate_lock.sql");
 
 #[async_trait]
 impl Migrate for Postgres {
     async fn migrate(&self) -> Result<Vec<&'static str>, StoreError> {
         self.pool
-            .with_connection("migrate", async |client| {
-                let transaction = client.transaction().await?;
+            .with_connection("migrate", MIGRATION_DEADLINE, async |client| {
+                // What others commit while it waits for a lock is to be seen behind it.
+                let isolation = IsolationLevel::ReadCommitted;
+                let transaction =
+                    client.build_transaction().isolation_level(isolation).start().await?;
                 let applied = apply_missing(&transaction).await?;
                 transaction.commit().await?;
                 Ok(applied)
@@ -87,7 +93,11 @@ impl Migrate for Postgres {
 /// All migrations as a script.
 pub fn script() -> String {
     let bodies: Vec<&str> = MIGRATIONS.iter().map(|migration| migration.sql).collect();
-    format!("begin;\n\n{};\n\n{}\ncommit;\n", LOCK.trim_end(), bodies.join("\n"))
+    format!(
+        "begin isolation level read committed;\n\n{};\n\n{}\ncommit;\n",
+        LOCK.trim_end(),
+        bodies.join("\n")
+    )
 }
 
 /// The lock comes first: whoever waited for it sees what the other has applied.

@@ -152,9 +152,10 @@ impl Pool {
     pub(crate) async fn with_connection<T>(
         &self,
         operation: &'static str,
+        within: Duration,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
-        let deadline = Instant::now() + STORE_DEADLINE;
+        let deadline = Instant::now() + within;
         let mut client = self.connection(operation, deadline).await?;
         match timeout_at(deadline, work(&mut client)).await {
             Ok(answer) => answer.map_err(|error| error::failed(operation, error)),

@@ -9,6 +9,7 @@ use crate::{
 use async_trait::async_trait;
 use tidegate_core::{
     Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit,
+    limits::STORE_DEADLINE,
     submit::{NewBatch, Once},
 };
 use tokio_postgres::{
@@ -32,7 +33,7 @@ impl Submit for Postgres {
         batch.check()?;
         let (row, found) = self
             .pool
-            .with_connection("submit", async |client| {
+            .with_connection("submit", STORE_DEADLINE, async |client| {
                 let transaction = client.build_transaction();
                 // Only so does a statement see what others have stored before it.
                 let transaction = transaction.isolation_level(IsolationLevel::ReadCommitted);

@@ -355,6 +355,20 @@ async fn segments_turn_while_applications_publish() {
 }
 
 #[tokio::test]
+async fn a_relay_need_not_own_the_functions_that_it_changes() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let client = database.client().await;
+    run(&client, "grant usage on schema tidegate to pg_monitor").await;
+    run(&client, "grant select, update on tidegate.outbox to pg_monitor").await;
+    run(&client, "begin; set local role pg_monitor").await;
+    run(&client, "update tidegate.outbox set most_outstanding = 1; commit").await;
+    publish(&client, "a").await;
+    let refused = store.publish(vec![new_message("a")]).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Full);
+}
+
+#[tokio::test]
 async fn a_store_with_messages_in_partitions_is_upgraded() {
     let database = Database::create(POSTGRES).await;
     for migration in BEFORE_SEGMENTS {
@@ -364,9 +378,28 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
     let mut published = vec![publish(&client, "a").await, publish(&client, "b").await];
     run(&client, "update tidegate.outbox set segment = 1").await;
     published.push(publish(&client, "a").await);
-    run(&client, "update tidegate.outbox set most_outstanding = 3").await;
+    let name = database.url().path().trim_start_matches('/').to_owned();
+    let strict = "set default_transaction_isolation = 'repeatable read'";
+    database.execute(&format!("alter database {name} {strict}")).await;
+    database.execute("grant insert on tidegate.message to pg_monitor").await;
+    // One that is open when it begins must end before, and what it published is kept.
+    run(&client, "begin; update tidegate.outbox set most_outstanding = null").await;
+    published.push(publish(&client, "a").await);
+    run(&client, "update tidegate.outbox set most_outstanding = 4").await;
     let store = database.connect().await;
-    assert_eq!(store.migrate().await.unwrap(), ["0008_segments"]);
+    let migrating = async { store.migrate().await.unwrap() };
+    let committing = async {
+        let waits = "select from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'";
+        while database.rows(waits).await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        run(&client, "commit").await;
+    };
+    let (applied, ()) = tokio::join!(migrating, committing);
+    assert_eq!(applied, ["0008_segments"]);
+    let may = "select has_table_privilege('pg_monitor', 'tidegate.message_3', 'insert')";
+    assert_eq!(database.rows(may).await.concat(), ["t"], "who could publish still can");
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();
     assert_eq!(refused.code().unwrap().code(), "TG429", "the limit is kept");
     store.limit_outstanding(None).await.unwrap();
@@ -374,7 +407,7 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
     let segments =
         "select tableoid::regclass, count(*) from tidegate.message group by 1 order by 1";
     let found = database.rows(segments).await.concat();
-    assert_eq!(found, ["tidegate.message_0", "2", "tidegate.message_1", "2"]);
+    assert_eq!(found, ["tidegate.message_0", "2", "tidegate.message_1", "3"]);
     assert_eq!(Relay::start(&store).await.ids().await, published);
 }
 

@@ -42,9 +42,16 @@ pub async fn archive(
     age: Duration,
 ) -> Result<Archived, ArchiveError> {
     fs::create_dir_all(directory)?;
-    let mut archived = Archived::default();
+    let (mut archived, mut without) = (Archived::default(), None);
     while let Some(sealed) = store.seal(age).await? {
-        let Some(path) = write(store, directory, sealed).await? else { break };
+        let Some(path) = write(store, directory, sealed).await? else {
+            // Nothing of it was sent. What was set aside stays, and its place is needed for others.
+            store.discard(sealed).await?;
+            if without.replace(sealed) == Some(sealed) {
+                break;
+            }
+            continue;
+        };
         match store.discard(sealed).await? {
             // Something was added meanwhile: what is in the file is still in the store.
             0 => fs::remove_file(&path)?,

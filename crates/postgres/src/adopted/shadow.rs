@@ -6,7 +6,7 @@ use crate::{
     outbox::inspect::{count, seconds},
 };
 use serde::Serialize;
-use tidegate_core::StoreError;
+use tidegate_core::{StoreError, limits::STORE_DEADLINE};
 use tokio_postgres::Row;
 
 const OPERATION: &str = "shadow table";
@@ -75,7 +75,7 @@ impl Adopted {
         let ordered = self.order() != Order::None;
         let (topics, ties, rows) = self
             .pool
-            .with_connection(OPERATION, async |client| {
+            .with_connection(OPERATION, STORE_DEADLINE, async |client| {
                 let transaction = client.build_transaction().read_only(true).start().await?;
                 let topics =
                     transaction.query_typed(&self.statements.shadow_topics, &mapped).await?;

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tidegate_core::{
-    Headers, Message, MessageId, StoreError,
+    Headers, Kind, Message, MessageId, StoreError,
     limits::MAX_PAYLOAD_BYTES,
     outbox::{self, Claim, ClaimRequest, LANES, Lane, Origin, Reader, Topics},
 };
@@ -76,10 +76,13 @@ impl Postgres {
             (reading.horizon.ask(), spans)
         };
         let mut answer = Answer::new(request);
-        let whole = self.send_claim(request, &asked, &spans, |row| answer.add(name, row)).await?;
+        let sent = self.send_claim(request, &asked, &spans, |row| answer.add(name, row)).await;
         let mut reading = self.memo.reading();
-        if !whole {
+        let is_deadline = |error: &StoreError| error.kind() == Kind::Deadline;
+        if matches!(sent, Ok(false)) || sent.as_ref().is_err_and(is_deadline) {
             request.readers.iter().for_each(|reader| reading.adapt(reader, 0.125));
+        }
+        if !sent? {
             return Ok(None);
         }
         let seen = answer.seen.ok_or_else(|| corrupt(OPERATION, "the answer has no head"))?;
@@ -140,6 +143,7 @@ impl Postgres {
                     (&lanes, Type::INT2_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
                     (&request.closed, Type::TEXT_ARRAY),
+                    (&spans.iter().max().copied().unwrap_or_default(), Type::INT8),
                 ],
                 take,
             )

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use std::time::Duration;
 use tidegate_core::{
     Message, MessageId, Retain, StoreError,
+    limits::STORE_DEADLINE,
     outbox::{Origin, Sealed},
 };
 use tokio_postgres::{Row, types::Type};
@@ -76,7 +77,7 @@ impl Retain for Postgres {
         let keep = segment.sql(include_str!("../sql/outbox/discard_keep.sql"));
         let truncate = segment.sql("truncate tidegate.message_0");
         self.pool
-            .with_connection(OPERATION, async |client| {
+            .with_connection(OPERATION, STORE_DEADLINE, async |client| {
                 let transaction = client.transaction().await?;
                 transaction.batch_execute(LOCK_TIMEOUT).await?;
                 transaction.batch_execute(&lock).await?;
@@ -95,7 +96,5 @@ impl Retain for Postgres {
 
 /// How many messages of a segment were sent; nothing if some are still to be read.
 fn sent(row: &Row) -> Result<Option<u64>, tokio_postgres::Error> {
-    let unread: bool = row.try_get("unread")?;
-    let messages: i64 = row.try_get("messages")?;
-    Ok((!unread).then_some(messages.unsigned_abs()))
+    Ok(row.try_get::<_, Option<i64>>("messages")?.map(i64::unsigned_abs))
 }

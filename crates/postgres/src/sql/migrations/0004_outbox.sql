@@ -8,6 +8,9 @@ create table if not exists tidegate.outbox (
     most_outstanding bigint                         -- null: no limit
 );
 
+-- What follows is locked in the order in which a change of this row locks it.
+lock table tidegate.outbox in share row exclusive mode;
+
 insert into tidegate.outbox (name)
 values (substr(md5(gen_random_uuid()::text), 1, 10))
 on conflict (one) do nothing;

@@ -11,17 +11,17 @@ as $$
     select (coalesce(hashtextextended(key, 0), id) & 63)::smallint
 $$;
 
--- What was there in partitions is moved.
+-- What were partitions become plain tables. Their rows stay where they are; indexes are built anew.
 do $$
+declare
+    segment regclass;
+    publisher text;
 begin
     if (select c.relkind from pg_class c where c.oid = 'tidegate.message'::regclass) <> 'p' then
         return;
     end if;
     drop view if exists tidegate.messages;
     alter table tidegate.message rename to message_before;
-    for segment in 0..3 loop
-        execute format('alter table tidegate.message_%1$s rename to message_before_%1$s', segment);
-    end loop;
 
     -- Append only. It has no rows of its own: they are in one of four segments in turn, of which one is
     -- written, and the others wait to be truncated as a whole.
@@ -35,19 +35,28 @@ begin
         headers jsonb,
         constraint is_published_by_functions check (false) no inherit
     );
-    begin
-        alter table tidegate.message alter column payload set compression lz4;
-    exception
-        when feature_not_supported then null;
-    end;
-    for segment in 0..3 loop
-        execute format('create table tidegate.message_%s () inherits (tidegate.message)', segment);
+    foreach segment in array array[
+        'tidegate.message_0', 'tidegate.message_1', 'tidegate.message_2', 'tidegate.message_3'
+    ]::regclass[] loop
+        execute format('alter table tidegate.message_before detach partition %s', segment);
         execute format(
-            'insert into tidegate.message_%1$s (id, published_at, not_before, topic, key, payload, headers)'
-            ' select id, published_at, not_before, topic, key, payload, headers'
-            ' from tidegate.message_before_%1$s order by id',
-            segment);
-        execute format('create index on tidegate.message_%s (id)', segment);
+            'alter table %s drop column lane, drop column segment, alter column id drop default', segment);
+        execute format('create index on %s (id)', segment);
+        execute format('alter table %s inherit tidegate.message', segment);
+        begin
+            execute format('alter table %s alter column payload set compression lz4', segment);
+        exception
+            when feature_not_supported then null;
+        end;
+        for publisher in
+            select case when a.grantee = 0 then 'public' else a.grantee::regrole::text end
+            from pg_class c
+            cross join aclexplode(c.relacl) a
+            where c.oid = 'tidegate.message_before'::regclass and a.privilege_type = 'INSERT'
+                and a.grantee <> c.relowner
+        loop
+            execute format('grant insert, select (id) on %s to %s', segment, publisher);
+        end loop;
     end loop;
     drop table tidegate.message_before;
 end
@@ -81,6 +90,7 @@ declare
     last_id bigint;
     read_to bigint;
     stuck bigint;
+    cursors bigint[];
 begin
     select case when s.is_called then s.last_value else 0 end into last_id
     from tidegate.message_id s;
@@ -95,18 +105,16 @@ begin
     if last_id - read_to + stuck < most then
         return last_id - read_to + stuck;
     end if;
+    select array_agg(c.cursor order by c.lane) into cursors
+    from (
+        select l.lane, least(l.cursor, min(g.cursor)) as cursor
+        from tidegate.lane l
+        left join tidegate.lag g on g.lane = l.lane
+        group by l.lane
+    ) c;
     select m.id - 1 into read_to
     from tidegate.message m
-    join (
-        select c.lane, min(c.cursor) as cursor
-        from (
-            select l.lane, l.cursor from tidegate.lane l
-            union all
-            select g.lane, g.cursor from tidegate.lag g
-        ) c
-        group by c.lane
-    ) c on c.lane = tidegate.lane_of(m.key, m.id)
-    where m.id > read_to and m.id > c.cursor
+    where m.id > read_to and m.id > cursors[tidegate.lane_of(m.key, m.id) + 1]
     order by m.id
     limit 1;
     return greatest(last_id - coalesce(read_to, last_id), 0) + stuck;
@@ -114,10 +122,13 @@ end
 $$;
 
 -- Writes the functions that publish. The segment to which they append and the limit stand in their text:
--- to look them up would cost each message as much as all checks.
+-- to look them up would cost each message as much as all checks. It runs with the rights of its owner, whose
+-- the functions are.
 create or replace function tidegate.write_publish()
 returns trigger
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 as $write$
 declare
     heed_limit text := '';

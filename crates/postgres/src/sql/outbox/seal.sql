@@ -1,15 +1,14 @@
--- How many messages of a segment were sent, and whether some are still to be read. `message_0` stands for the
+-- How many messages of a segment were sent; null if some are still to be read. `message_0` stands for the
 -- segment.
 --
--- Indexes: by id of the segment, from the first cursor on; the primary key of aside.
-select (
+-- Indexes: by id of the segment, from the first cursor on and as a whole; aside is read as a whole.
+select case when not u.unread then (
         select count(*)
         from tidegate.message_0 m
-        where not exists (
-            select from tidegate.aside a where a.lane = tidegate.lane_of(m.key, m.id) and a.id = m.id
-        )
-    ) as messages,
-    exists (
+        where not exists (select from tidegate.aside a where a.id = m.id)
+    ) end as messages
+from (
+    select exists (
         select
         from tidegate.message_0 m
         join tidegate.lane l on l.lane = tidegate.lane_of(m.key, m.id)
@@ -21,4 +20,4 @@ select (
                 select min(g.cursor) from tidegate.lag g where g.lane = l.lane
             ))
     ) as unread
-from (select) as one
+) u
