@@ -11,7 +11,7 @@ Exit codes:
   0    done
   1    error
   2    wrong usage
-  3    completed with failures: some runs or records are dead
+  3    completed with failures: some runs, records or messages are dead
   130  stopped by Ctrl-C (143: by SIGTERM); what was settled stays";
 
 /// How a command ended, if not by an error.
@@ -21,7 +21,7 @@ pub enum Exit {
     Done,
     /// The command did what it should, and the answer is no.
     No,
-    /// A batch was completed with dead runs.
+    /// All is done, but some of it is dead.
     Failures,
     /// By a signal, with its exit code.
     Stopped(u8),

@@ -86,6 +86,10 @@ pub fn planned(name: &str, declared: &Table) -> Result<PlannedSink> {
         let mut declared = declared.clone();
         let pacer = declared.remove("pacer");
         let kind = take_kind(&mut declared, name)?;
+        if kind == "http" {
+            // Records are what it sends otherwise.
+            declared.entry("body").or_insert_with(|| Value::from("message"));
+        }
         let sink = of_kind(kind, declared, &env)?;
         anyhow::Ok((sink, paced(pacer, &PaceFlags::default())?))
     };

@@ -50,7 +50,7 @@ impl Service {
 
     fn config(&self) -> String {
         format!(
-            "[sinks.hook]\nkind = 'http'\nurl = 'http://127.0.0.1:{}/{{topic}}'\nbody = 'message'\n\
+            "[sinks.hook]\nkind = 'http'\nurl = 'http://127.0.0.1:{}/{{topic}}'\n\
              allow = ['127.0.0.1']\n[[routes]]\ntopic = '*'\nsink = 'hook'\n",
             self.port
         )
@@ -143,7 +143,10 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
                 "X-Tenant: north",
             ]);
         }
-        assert_eq!(place.json(&["relay", "--drain"])["counts"]["dead"], 3);
+        let said = place.tidegate(&["relay", "--drain", "--json"]);
+        assert_eq!((&said.json()["counts"]["dead"], said.code), (&json!(3), 3), "{}", said.stderr);
+        assert!(said.stderr.contains("message 1 on orders is dead: "), "{}", said.stderr);
+        assert!(!said.stderr.contains("message 2 on orders is dead"), "{}", said.stderr);
 
         let dead = place.json(&["outbox", "dead"]);
         assert_eq!((&dead[0]["messages"], &dead[0]["sink"]), (&json!(3), &json!("hook")));
@@ -152,14 +155,23 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
         assert_eq!((&shown["payload"]["n"], &shown["state"]), (&json!(2), &json!("dead")));
         assert_eq!(shown["headers"]["x-tenant"], "north");
 
+        let name = shown["name"].as_str().unwrap();
+        assert_eq!(place.json(&["outbox", "show", name])["id"], 2);
+        for action in ["show", "retry", "drop"] {
+            let said = place.tidegate(&["outbox", action, "another-2"]);
+            let refused = said.stderr.contains("no message is called `another-2`");
+            assert!(said.code == 1 && refused, "{}", said.stderr);
+        }
         let said = place.tidegate(&["outbox", "retry"]);
         assert!(said.code == 1 && said.stderr.contains("take --all"), "{}", said.stderr);
         service.status.store(204, Relaxed);
         assert_eq!(place.json(&["outbox", "retry", "1", "--why", "mended"])["retried"], 1);
+        let said = place.tidegate(&["outbox", "retry", "1"]);
+        assert!(said.stderr.contains("1 of those named are not dead"), "{}", said.stderr);
         assert_eq!(place.json(&["outbox", "drop", "--topic", "orders"])["dropped"], 2);
         assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 1);
         let audit = place.json(&["outbox", "audit"]);
-        assert_eq!((&audit[0]["what"], &audit[1]["why"]), (&json!("drop"), &json!("mended")));
+        assert_eq!((&audit[0]["what"], &audit[2]["why"]), (&json!("drop"), &json!("mended")));
         assert_eq!(place.json(&["outbox", "dead"]), json!([]));
     }
 }
@@ -356,6 +368,12 @@ async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
     place.write(
         "tidegate.toml",
         format!("store = '{url}'\n{FILE_SINK}[outbox]\npreset = 'entity-outbox'\n"),
+    );
+    let said = place.tidegate(&["publish", "orders", "1"]);
+    assert!(
+        said.code == 1 && said.stderr.contains("nothing is published to it"),
+        "{}",
+        said.stderr
     );
     let report = place.json(&["relay", "--shadow"]);
     assert_eq!(

@@ -328,6 +328,9 @@ async fn plain_sql_publishes_in_all_its_ways() {
     assert!(lanes.iter().all(|lane| *lane == lanes[0]), "one key, one lane: {lanes:?}");
     let states = "select distinct state from tidegate.messages";
     assert_eq!(database.rows(states).await, [["outstanding"]]);
+    database.execute("select tidegate.publish_bytes('t', 'no text', '\\xff')").await;
+    let texts = "select payload_text from tidegate.messages order by id desc limit 2";
+    assert_eq!(database.rows(texts).await.concat(), ["null", "3"]);
 }
 
 /// The segment stands in the text of the functions: sessions that have used the one before notice.

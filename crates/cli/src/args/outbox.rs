@@ -117,8 +117,8 @@ pub enum OutboxCommand {
     )]
     Show {
         /// Which message
-        #[arg(value_parser = id)]
-        id: MessageId,
+        #[arg(value_parser = named)]
+        id: Named,
     },
     /// Make dead messages due again
     #[command(
@@ -178,8 +178,8 @@ pub struct WhichFlags {
 #[derive(Debug, Flags)]
 pub struct SteerArgs {
     /// Which messages
-    #[arg(value_name = "ID", value_parser = id)]
-    pub ids: Vec<MessageId>,
+    #[arg(value_name = "ID", value_parser = named)]
+    pub ids: Vec<Named>,
     #[command(flatten)]
     pub which: WhichFlags,
     /// All dead messages
@@ -190,10 +190,22 @@ pub struct SteerArgs {
     pub why: String,
 }
 
-/// A message by its number, or by the name that sinks know it by.
-fn id(text: &str) -> Result<MessageId, String> {
+/// A message by its number, or by the name that sinks know it by, which ends with the number.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub id: MessageId,
+    pub name: Option<String>,
+}
+
+fn named(text: &str) -> Result<Named, String> {
     let number = text.rsplit('-').next().unwrap_or_default();
-    number.parse().map(MessageId).map_err(|_| format!("`{text}` is no id of a message"))
+    let id = number.parse().map(MessageId).map_err(|_| unknown(text))?;
+    Ok(Named { id, name: (number != text).then(|| text.to_owned()) })
+}
+
+/// What to say of a name that no message has.
+pub fn unknown(name: &str) -> String {
+    format!("no message is called `{name}`: write the number that `tidegate outbox list` shows")
 }
 
 fn state(word: &str) -> Result<StuckState, String> {

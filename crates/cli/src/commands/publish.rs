@@ -1,10 +1,10 @@
 //! `tidegate publish`: messages from the command line.
 
-use crate::{app::App, args::outbox::PublishArgs, exit::Exit, out};
+use crate::{app::App, args::outbox::PublishArgs, exit::Exit, out, outbox};
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::io::{self, BufRead, Read};
-use tidegate::{Access, Headers, MessageId, NewMessage, OpenStore, limits::MAX_PAYLOAD_BYTES};
+use tidegate::{Headers, MessageId, NewMessage, OutboxStore, limits::MAX_PAYLOAD_BYTES};
 
 /// Lines that are published in one transaction.
 const LINES: usize = 1_000;
@@ -19,16 +19,16 @@ pub async fn run(app: &App, args: PublishArgs) -> Result<Exit> {
         ..NewMessage::default()
     };
     if args.lines {
-        let store = app.address.open(Access::Create).await?;
-        return publish_lines(app, &store, &message).await;
+        let opened = outbox::open(app, None).await?;
+        return publish_lines(app, &*opened.store, &message).await;
     }
     message.payload = match args.payload {
         Some(payload) => payload.into_bytes(),
         None => stdin()?,
     };
     message.check()?;
-    let store = app.address.open(Access::Create).await?;
-    let ids = store.publish(vec![message]).await?;
+    let opened = outbox::open(app, None).await?;
+    let ids = opened.store.publish(vec![message]).await?;
     say(app, &ids)
 }
 
@@ -51,7 +51,7 @@ fn stdin() -> Result<Vec<u8>> {
 }
 
 /// Each thousand is one transaction: what was published before an error stays.
-async fn publish_lines(app: &App, store: &OpenStore, like: &NewMessage) -> Result<Exit> {
+async fn publish_lines(app: &App, store: &dyn OutboxStore, like: &NewMessage) -> Result<Exit> {
     let mut lines = io::stdin().lock().lines();
     let (mut published, mut number) = (0, 0);
     loop {

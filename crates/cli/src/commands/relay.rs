@@ -17,7 +17,7 @@ use std::{
 };
 use tidegate::{
     adopted::Preset,
-    relay::{Plan, Relay, RelayOptions, RelayReport, RelayWatch},
+    relay::{Counts, Plan, Relay, RelayOptions, RelayReport, RelayWatch},
     worker_id,
 };
 use tokio::{
@@ -66,7 +66,8 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     };
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
-    Ok(signals.code().map_or(Exit::Done, Exit::Stopped))
+    let ended = if args.drain && report.counts.dead > 0 { Exit::Failures } else { Exit::Done };
+    Ok(signals.code().map_or(ended, Exit::Stopped))
 }
 
 /// Reports what a relay would find, and delivers and writes nothing.
@@ -116,12 +117,7 @@ async fn follow(watch: watch::Receiver<RelayWatch>) -> Infallible {
         let now = watch.borrow().clone();
         let rate = (now.counts.delivered - before.delivered) as f64 / REPORT_EVERY.as_secs_f64();
         if now.counts != before {
-            tracing::info!(
-                "{} delivered, {}; {} lanes",
-                number::count(now.counts.delivered),
-                number::rate(rate),
-                now.lanes
-            );
+            tracing::info!("{}; {}; {} lanes", told(&now.counts), number::rate(rate), now.lanes);
         }
         for sink in &now.sinks {
             if let Some(reason) = &sink.absence {
@@ -143,6 +139,12 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
             report.sent.iter().map(|(name, sent)| (name.clone(), json!(sent))).collect();
         out::json(&json!({ "counts": counts, "sent": sent, "seconds": time.as_secs_f64() }))?;
     }
+    app.say(&told(counts));
+    Ok(())
+}
+
+/// What became of messages, in words.
+fn told(counts: &Counts) -> String {
     let mut text = format!("{} delivered", number::count(counts.delivered));
     for (number, what) in [
         (counts.coalesced, "coalesced"),
@@ -154,6 +156,5 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
             text += &format!(", {} {what}", number::count(number));
         }
     }
-    app.say(&text);
-    Ok(())
+    text
 }

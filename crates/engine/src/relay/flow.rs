@@ -46,7 +46,12 @@ pub(super) struct Flow {
     /// What is being settled.
     pub settling: Option<Settlement>,
     pub counts: Counts,
+    /// Topics of which it was said that a message is dead, or has no route.
+    told: HashSet<(String, &'static str)>,
 }
+
+/// How many topics are named in the log, each once: the rest is counted.
+const MOST_TOLD: usize = 100;
 
 /// A message that must not be claimed from those set aside.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +108,7 @@ impl Flow {
             settlements: 0,
             settling: None,
             counts: Counts::default(),
+            told: HashSet::new(),
             plan,
         }
     }
@@ -211,6 +217,9 @@ impl Flow {
         let Some(sink) = sink else {
             self.counts.unrouted += 1;
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
+            if self.is_new(&message.topic, "no route") {
+                tracing::warn!("no route takes {}: its messages are kept", message.topic);
+            }
             return;
         };
         let name = || self.plan.sinks[sink].name.clone();
@@ -279,6 +288,11 @@ impl Flow {
             self.held.set_aside(sink, key, set.lane);
         }
         self.aside.push(set);
+    }
+
+    /// Whether that is to be said of a topic: it was not before.
+    pub fn is_new(&mut self, topic: &str, what: &'static str) -> bool {
+        self.told.len() < MOST_TOLD && self.told.insert((topic.to_owned(), what))
     }
 
     /// What is to be settled now, if anything.

@@ -33,10 +33,12 @@ impl Group {
 impl Flow {
     /// The next group for a sink, if something can go.
     pub fn next_group(&mut self, sink: usize, messages: usize) -> Option<Group> {
-        let taken = self.queues[sink].take(Fit { messages, bytes: MAX_GROUP_BYTES });
-        let since = taken.iter().map(|queued| queued.since).min()?;
+        let plan = &self.plan;
         let coalesces =
-            |queued: &Queued| !queued.single && self.plan.policy(&queued.message.topic).coalesce;
+            |queued: &Queued| !queued.single && plan.policy(&queued.message.topic).coalesce;
+        let fit = Fit { messages, bytes: MAX_GROUP_BYTES };
+        let taken = self.queues[sink].take(fit, coalesces);
+        let since = taken.iter().map(|queued| queued.since).min()?;
         // From the last to the first: what follows in a key stands for what is before it, if both may.
         let mut next: HashMap<KeyHash, usize> = HashMap::new();
         let mut covered_by: Vec<Option<usize>> = vec![None; taken.len()];

@@ -117,8 +117,9 @@ impl Queue {
         }
     }
 
-    /// The oldest that can go, of one topic if they do not mix.
-    pub fn take(&mut self, fit: Fit) -> Vec<Queued> {
+    /// The oldest that can go, of one topic if they do not mix. Those for which a later one of their key
+    /// stands because both coalesce take no room.
+    pub fn take(&mut self, fit: Fit, coalesces: impl Fn(&Queued) -> bool) -> Vec<Queued> {
         let mut group: Vec<Queued> = Vec::new();
         let Some(topic) = self.turns.pop_front() else { return group };
         let mut ready = self.ready.remove(&topic).unwrap_or_default();
@@ -136,7 +137,7 @@ impl Queue {
                 Ready::Key(key) if self.is_spent(key) => true,
                 Ready::Key(key) => {
                     let before = group.len();
-                    self.take_key(key, &mut left, &mut group);
+                    self.take_key(key, &mut left, &mut group, &coalesces);
                     if group.len() == before {
                         ready.push_front(Ready::Key(key));
                     }
@@ -157,12 +158,28 @@ impl Queue {
         group
     }
 
-    fn take_key(&mut self, key: KeyHash, left: &mut Fit, group: &mut Vec<Queued>) {
+    fn take_key(
+        &mut self,
+        key: KeyHash,
+        left: &mut Fit,
+        group: &mut Vec<Queued>,
+        coalesces: &impl Fn(&Queued) -> bool,
+    ) {
         let Some(line) = self.keys.get_mut(&key) else { return };
         let topic = line.waiting.front().map(|queued| queued.message.topic.clone());
+        let others = group.len();
         while let Some(next) = line.waiting.front() {
-            let same = self.mixes || Some(&next.message.topic) == topic.as_ref();
-            if !same || !left.takes(next, group.is_empty()) {
+            if !self.mixes && Some(&next.message.topic) != topic.as_ref() {
+                return;
+            }
+            let before = group[others..].last().filter(|before| {
+                before.message.topic == next.message.topic && coalesces(before) && coalesces(next)
+            });
+            let takes = match before {
+                Some(before) => left.swaps(before, next),
+                None => left.takes(next, group.is_empty()),
+            };
+            if !takes {
                 return;
             }
             group.extend(line.waiting.pop_front());
@@ -296,6 +313,16 @@ impl Queue {
 }
 
 impl Fit {
+    /// Whether one fits in the place of another.
+    fn swaps(&mut self, before: &Queued, next: &Queued) -> bool {
+        let bytes = self.bytes + before.bytes();
+        let fits = next.bytes() <= bytes;
+        if fits {
+            self.bytes = bytes - next.bytes();
+        }
+        fits
+    }
+
     /// Whether another one fits; the first always does.
     fn takes(&mut self, queued: &Queued, first: bool) -> bool {
         if self.messages == 0 || !first && queued.bytes() > self.bytes {

@@ -29,6 +29,7 @@ pub(super) struct Fake {
     /// It is not there before this.
     pub absent_until: Option<Instant>,
     pub by_topic: bool,
+    pub one_by_one: bool,
     /// One bad item and all are refused.
     pub refuses: bool,
     /// In so many answers, it leaves out an item.
@@ -78,7 +79,7 @@ impl Sink for Fake {
             name: "fake",
             connections: vec!["main".to_owned()],
             operation: "publish".to_owned(),
-            max_group: 100,
+            max_group: if self.one_by_one { 1 } else { 100 },
             mixes_topics: !self.by_topic,
             budgets: Vec::new(),
         }

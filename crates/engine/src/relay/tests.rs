@@ -200,6 +200,20 @@ async fn only_the_last_write_of_an_entity_is_sent_if_the_topic_coalesces() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn all_that_waits_of_a_key_is_one_write_also_for_sinks_that_take_one_at_a_time() {
+    let (store, sink) = (store(), Arc::new(Fake { one_by_one: true, ..Fake::default() }));
+    let numbers: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    let all: Vec<_> = numbers.iter().map(|number| ("t", "a", number.as_str())).collect();
+    publish(&store, &all).await;
+    publish(&store, &[("t", "b", "1"), ("u", "a", "1"), ("t", "a", "300")]).await;
+    let policy = TopicPolicy { coalesce: true, ..TopicPolicy::default() };
+    let counts = drain(&store, plan(&[("s", &sink)], &[("*", "s")], policy)).await;
+    // Another topic of the same key comes between: its order is kept.
+    assert_eq!(sink.of_key("a"), ["299", "1", "300"]);
+    assert_eq!((counts.delivered, counts.coalesced), (4, 299));
+}
+
+#[tokio::test(start_paused = true)]
 async fn groups_are_of_one_topic_if_the_sink_wants_it_so() {
     let (store, sink) = (store(), Arc::new(Fake { by_topic: true, ..Fake::default() }));
     let topics: Vec<String> = (0..10).map(|n| format!("t{n}")).collect();

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
+    Message,
     outbox::{Aside, KeyHash, Lane, OnDead, Origin, StuckState},
     settle::storable,
     sink::Verdict,
@@ -141,10 +142,14 @@ impl Flow {
             Verdict::Dead(reason) => dead(attempts, reason),
             Verdict::Done | Verdict::Behind => return Rest::GoesOn,
         };
-        let rest = match aside {
-            Aside::Dead { then, .. } => {
+        let rest = match &aside {
+            Aside::Dead { then, reason, .. } => {
                 self.counts.dead += 1;
-                if then == OnDead::Skip { Rest::GoesOn } else { Rest::Waits }
+                let Message { id, topic, .. } = &queued.message;
+                if self.is_new(topic, "dead") {
+                    tracing::warn!("message {id} on {topic} is dead: {reason}");
+                }
+                if *then == OnDead::Skip { Rest::GoesOn } else { Rest::Waits }
             }
             _ => {
                 self.counts.retried += 1;

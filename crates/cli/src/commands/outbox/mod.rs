@@ -6,8 +6,14 @@ mod show;
 mod status;
 mod steer;
 
-use crate::{app::App, args::outbox::OutboxCommand, exit::Exit, outbox::open};
-use anyhow::Result;
+use crate::{
+    app::App,
+    args::outbox::{Named, OutboxCommand, unknown},
+    exit::Exit,
+    outbox::open,
+};
+use anyhow::{Result, bail};
+use tidegate::{MessageId, OutboxStore};
 
 /// Looks at an outbox, or steers it.
 pub async fn run(app: &App, command: OutboxCommand) -> Result<Exit> {
@@ -19,7 +25,7 @@ pub async fn run(app: &App, command: OutboxCommand) -> Result<Exit> {
         OutboxCommand::List { state, which, limit } => {
             list::run(app, store, state, which, limit).await
         }
-        OutboxCommand::Show { id } => show::run(app, store, id).await,
+        OutboxCommand::Show { id } => show::run(app, store, find(store, &id).await?).await,
         OutboxCommand::Retry(args) => steer::retry(app, store, args).await,
         OutboxCommand::Drop(args) => steer::drop(app, store, args).await,
         OutboxCommand::Audit { limit } => steer::audit(app, store, limit).await,
@@ -29,4 +35,14 @@ pub async fn run(app: &App, command: OutboxCommand) -> Result<Exit> {
         }
         OutboxCommand::Purge { older_than } => archive::purge(app, store, older_than.0).await,
     }
+}
+
+/// The message that was named. A number is believed; a name must be its own.
+async fn find(store: &dyn OutboxStore, named: &Named) -> Result<MessageId> {
+    if let Some(name) = &named.name
+        && store.message(named.id).await?.is_none_or(|message| message.name != *name)
+    {
+        bail!(unknown(name));
+    }
+    Ok(named.id)
 }

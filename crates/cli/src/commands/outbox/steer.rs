@@ -1,6 +1,6 @@
 //! `tidegate outbox retry`, `drop`, `audit` and `limit`
 
-use super::list::selection;
+use super::{find, list::selection};
 use crate::{
     app::App,
     args::outbox::SteerArgs,
@@ -19,21 +19,29 @@ use tidegate::{
 /// Makes dead messages due again.
 pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
     let by = by(&args);
-    let messages = store.retry_dead(chosen(args)?, &by).await?;
-    say(app, "retried", messages)
+    let chosen = chosen(store, args).await?;
+    let named = chosen.ids.as_ref().map(Vec::len);
+    let messages = store.retry_dead(chosen, &by).await?;
+    say(app, "retried", messages, named)
 }
 
 /// Removes dead messages for good.
 pub async fn drop(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
     let by = by(&args);
-    let messages = store.drop_dead(chosen(args)?, &by).await?;
-    say(app, "dropped", messages)
+    let chosen = chosen(store, args).await?;
+    let named = chosen.ids.as_ref().map(Vec::len);
+    let messages = store.drop_dead(chosen, &by).await?;
+    say(app, "dropped", messages, named)
 }
 
 /// Nothing is chosen by accident.
-fn chosen(args: SteerArgs) -> Result<Selection> {
-    let selection =
-        Selection { ids: Some(args.ids).filter(|ids| !ids.is_empty()), ..selection(args.which) };
+async fn chosen(store: &dyn OutboxStore, args: SteerArgs) -> Result<Selection> {
+    let mut ids = Vec::new();
+    for named in &args.ids {
+        ids.push(find(store, named).await?);
+    }
+    let ids = Some(ids).filter(|ids| !ids.is_empty());
+    let selection = Selection { ids, ..selection(args.which) };
     if selection == Selection::default() && !args.all {
         bail!("name messages, or choose by --topic, --sink or --reason, or take --all");
     }
@@ -46,7 +54,7 @@ fn by(args: &SteerArgs) -> AuditLine {
     AuditLine { who, why: args.why.clone(), ..AuditLine::default() }
 }
 
-fn say(app: &App, what: &str, messages: u64) -> Result<Exit> {
+fn say(app: &App, what: &str, messages: u64, named: Option<usize>) -> Result<Exit> {
     if app.json {
         out::json(&json!({ what: messages }))?;
     }
@@ -55,6 +63,13 @@ fn say(app: &App, what: &str, messages: u64) -> Result<Exit> {
         1 => format!("{what} 1 dead message"),
         _ => format!("{what} {} dead messages", count(messages)),
     });
+    let others = named.map_or(0, |named| (named as u64).saturating_sub(messages));
+    if others > 0 {
+        app.say(&format!(
+            "{} of those named are not dead: see `tidegate outbox list`",
+            count(others)
+        ));
+    }
     Ok(Exit::Done)
 }
 

@@ -229,12 +229,26 @@ as $$
         topic, key, convert_to(payload::text, 'UTF8'), headers, not_before)
 $$;
 
+-- A payload as text; null if it is none.
+create or replace function tidegate.as_text(payload bytea)
+returns text
+language plpgsql
+immutable
+as $$
+begin
+    return convert_from(payload, 'UTF8');
+exception
+    when data_exception then
+        return null;
+end
+$$;
+
 -- Messages as people read them.
 create or replace view tidegate.messages as
 select m.id, m.topic, m.key, m.headers, m.published_at, m.not_before, l.lane,
     case when coalesce(m.headers ->> 'content-type', 'application/json') like '%json%'
             or m.headers ->> 'content-type' like 'text/%'
-        then convert_from(m.payload, 'UTF8')
+        then tidegate.as_text(m.payload)
     end as payload_text,
     m.payload,
     case when a.id is not null then a.state
