@@ -153,18 +153,15 @@ pub enum Command {
     Relay(outbox::RelayArgs),
     /// Look at the outbox and steer what went wrong
     #[command(after_help = outbox::OUTBOX_EXAMPLES)]
-    Outbox {
-        #[command(subcommand)]
-        command: outbox::OutboxCommand,
-    },
+    Outbox(outbox::OutboxArgs),
     /// Check the settings, and reach the store and every sink
     #[command(
         after_help = "Examples:\n  tidegate check\n  tidegate check --config relay.toml --json"
     )]
-    Check,
+    Check(outbox::TableFlags),
     /// Look for what is wrong with the store, and say what to do
     #[command(after_help = "Examples:\n  tidegate doctor --store postgres://tide@db/tide")]
-    Doctor,
+    Doctor(outbox::TableFlags),
     /// Bring the schema of a store up to date
     #[command(after_help = MIGRATE_EXAMPLES)]
     Migrate(MigrateArgs),

@@ -53,9 +53,9 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Drill { command } => commands::drill::run(app, command).await,
         Command::Publish(args) => commands::publish::run(app, args).await,
         Command::Relay(args) => commands::relay::run(app, args).await,
-        Command::Outbox { command } => commands::outbox::run(app, command).await,
-        Command::Check => commands::check::run(app).await,
-        Command::Doctor => commands::doctor::run(app).await,
+        Command::Outbox(args) => commands::outbox::run(app, args).await,
+        Command::Check(table) => commands::check::run(app, table.preset).await,
+        Command::Doctor(table) => commands::doctor::run(app, table.preset).await,
         Command::Migrate(args) => commands::migrate::run(app, args).await,
         Command::Bench(args) => {
             bench::run(args, app.address.url(), app.json).await.map(|()| Exit::Done)

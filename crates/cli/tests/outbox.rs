@@ -405,6 +405,14 @@ async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
         .map(|line| line["payload"]["n"].clone())
         .collect();
     assert_eq!(of_key, (0..10).map(|n| json!(n * 3 + 1)).collect::<Vec<_>>());
+    assert!(delivered(&place).iter().all(|line| line["headers"]["collection"] == "people"));
+    let said = place.tidegate(&["check"]);
+    assert!(said.stdout.contains("table public.entity_outbox"), "{}", said.stdout);
+    for command in [["check"].as_slice(), &["doctor"], &["outbox", "status"]] {
+        let said = place.tidegate(&[command, &["--preset", "brighter"]].concat());
+        let missing = format!("{}{}", said.stdout, said.stderr).contains("no table `outbox`");
+        assert!(said.code == 1 && missing, "{command:?}: {} {}", said.stdout, said.stderr);
+    }
     let said = place.tidegate(&["relay", "--preset", "brighter", "--drain"]);
     assert!(said.code == 1 && said.stderr.contains("no table `outbox`"), "{}", said.stderr);
 }

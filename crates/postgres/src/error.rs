@@ -16,7 +16,8 @@ pub(crate) fn failed(operation: &'static str, error: tokio_postgres::Error) -> S
     let (kind, class, message) = match error.as_db_error() {
         Some(answer) => {
             let (kind, class, advice) = classify(answer);
-            (kind, class, said(answer) + advice)
+            // It says all that the server said.
+            return StoreError::new(kind, class, operation, said(answer) + advice);
         }
         None if is_broken(&error) => {
             let message = format!("the connection to PostgreSQL broke: {}", root(&error));

@@ -90,7 +90,24 @@ pub struct RelayArgs {
     pub grace: Option<Span>,
 }
 
+/// Which outbox, if not the store's own.
+#[derive(Debug, Default, Flags)]
+pub struct TableFlags {
+    /// A table that was there before: entity-outbox, debezium or brighter
+    #[arg(long, value_name = "NAME", global = true)]
+    pub preset: Option<Preset>,
+}
+
 /// `tidegate outbox …`
+#[derive(Debug, Flags)]
+pub struct OutboxArgs {
+    #[command(flatten)]
+    pub table: TableFlags,
+    #[command(subcommand)]
+    pub command: OutboxCommand,
+}
+
+/// What `tidegate outbox` can do.
 #[derive(Debug, Subcommand)]
 pub enum OutboxCommand {
     /// How many messages are outstanding, by topic, and for how long

@@ -1,29 +1,32 @@
 //! `tidegate check`: whether the settings can be used, and every sink is reached.
 
-use crate::{app::App, config::relay, exit::Exit, out, show::table::table};
+use crate::{app::App, config::relay, exit::Exit, out, outbox, show::table::table};
 use anyhow::Result;
 use serde_json::json;
 use std::time::Duration;
-use tidegate::Access;
+use tidegate::{Access, adopted::Preset, relay::PlannedSink};
 use tokio::time::timeout;
 
 /// How long a sink may take to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Reads the settings, opens the store, and reaches every sink.
-pub async fn run(app: &App) -> Result<Exit> {
+/// Reads the settings, opens the store and the outbox, and reaches every sink.
+pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
     let sinks = relay::sinks(&app.config)?;
     if !app.config.routes.is_empty() {
         relay::plan(&app.config, None)?;
     }
+    let reached: Vec<_> = sinks.into_iter().map(|sink| tokio::spawn(reach(sink))).collect();
     let mut found = vec![("store".to_owned(), store(app).await)];
-    for planned in sinks {
-        let answer = match timeout(DEADLINE, planned.sink.check()).await {
-            Ok(Ok(_)) => Ok("reached".to_owned()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs())),
-        };
-        found.push((format!("sink {}", planned.name), answer));
+    match outbox::table(app, preset).await {
+        Ok(None) => {}
+        Ok(Some(table)) => {
+            found.push((format!("table {}", table.table()), Ok(table.order().to_string())));
+        }
+        Err(error) => found.push(("table".to_owned(), Err(format!("{error:#}")))),
+    }
+    for sink in reached {
+        found.push(sink.await?);
     }
     let failed = found.iter().any(|(_, answer)| answer.is_err());
     if app.json {
@@ -43,6 +46,16 @@ pub async fn run(app: &App) -> Result<Exit> {
         out::data(&table(["", "", ""], 3, rows.collect()))?;
     }
     Ok(if failed { Exit::No } else { Exit::Done })
+}
+
+/// Each sink has the same time, whatever the others take.
+async fn reach(planned: PlannedSink) -> (String, Result<String, String>) {
+    let answer = match timeout(DEADLINE, planned.sink.check()).await {
+        Ok(Ok(_)) => Ok("reached".to_owned()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", DEADLINE.as_secs())),
+    };
+    (format!("sink {}", planned.name), answer)
 }
 
 async fn store(app: &App) -> Result<String, String> {

@@ -5,6 +5,7 @@ use anyhow::Result;
 use serde::Serialize;
 use tidegate::{
     Access,
+    adopted::Preset,
     outbox::{OutboxStatus, TopicStatus},
 };
 
@@ -17,8 +18,8 @@ struct Finding {
 }
 
 /// Looks at the store and its outbox.
-pub async fn run(app: &App) -> Result<Exit> {
-    let findings = look(app).await?;
+pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
+    let findings = look(app, preset).await?;
     if app.json {
         out::json(&findings)?;
     } else if findings.is_empty() {
@@ -30,15 +31,15 @@ pub async fn run(app: &App) -> Result<Exit> {
     Ok(if findings.is_empty() { Exit::Done } else { Exit::No })
 }
 
-async fn look(app: &App) -> Result<Vec<Finding>> {
+async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    if let Some(table) = outbox::table(app, None).await? {
+    if let Some(table) = outbox::table(app, preset).await? {
         let advice = table.advice().into_iter();
         findings.extend(advice.map(|it| finding(it.problem, it.ddl)));
     }
     match app.address.open(Access::Existing).await {
         Ok(_) => {
-            let opened = outbox::open(app, None).await?;
+            let opened = outbox::open(app, preset).await?;
             findings.extend(of_status(&opened.store.outbox().await?));
         }
         Err(error) => findings.push(finding(format!("{error:#}"), "mend this first")),

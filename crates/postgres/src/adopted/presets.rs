@@ -61,6 +61,7 @@ impl Preset {
 
 fn entity_outbox(table: &Table) -> Mapping {
     let present = |name: &str| table.has(name).then(|| name.to_owned());
+    let collection = present("collection_name").map(|name| ("collection".to_owned(), name));
     Mapping {
         id: columns(&["outbox_id"]),
         order: columns(&["created_at"]),
@@ -71,6 +72,7 @@ fn entity_outbox(table: &Table) -> Mapping {
         payload: column("payload"),
         payload_kind: Some(PayloadKind::Json),
         operation: column("operation"),
+        headers: collection.into_iter().collect(),
         attempts: present("retry_count"),
         error: present("last_error"),
         published_at: column("created_at"),

@@ -17,6 +17,7 @@ use crate::{
     client::{Client, Reply, Settings},
     failure::Failure,
     hints::hint,
+    pattern::Place,
     reason,
     retry_after::retry_after,
     status::{all, common},
@@ -55,7 +56,8 @@ impl Qdrant {
             connections: vec!["main".to_owned()],
             operation: "write".to_owned(),
             max_group: config.max_group()?,
-            mixes_topics: !form.collection.depends_on_topic(),
+            // Where collections differ, one that is slow or fails should not hold up those of other topics.
+            mixes_topics: !form.collection.places().iter().any(names_collections),
             budgets: Vec::new(),
         };
         let client = Client::new(Settings {
@@ -133,6 +135,11 @@ impl Qdrant {
         let request = self.client.request(Method::PUT, self.form.at(&[collection]));
         self.send(request.header(CONTENT_TYPE, "application/json").body(body)).await
     }
+}
+
+/// Whether collections mostly differ from topic to topic.
+fn names_collections(place: &Place) -> bool {
+    matches!(place, Place::Topic | Place::Header(_))
 }
 
 #[async_trait]

@@ -8,7 +8,7 @@ mod steer;
 
 use crate::{
     app::App,
-    args::outbox::{Named, OutboxCommand, unknown},
+    args::outbox::{Named, OutboxArgs, OutboxCommand, unknown},
     exit::Exit,
     outbox::open,
 };
@@ -16,10 +16,10 @@ use anyhow::{Result, bail};
 use tidegate::{MessageId, OutboxStore};
 
 /// Looks at an outbox, or steers it.
-pub async fn run(app: &App, command: OutboxCommand) -> Result<Exit> {
-    let opened = open(app, None).await?;
+pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
+    let opened = open(app, args.table.preset).await?;
     let store = &*opened.store;
-    match command {
+    match args.command {
         OutboxCommand::Status => status::run(app, store).await,
         OutboxCommand::Dead => list::dead(app, store).await,
         OutboxCommand::List { state, which, limit } => {
