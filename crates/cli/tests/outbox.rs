@@ -177,6 +177,17 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
 }
 
 #[test]
+fn a_relay_ends_when_nobody_reads_what_it_prints() {
+    let place = Place::new();
+    place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
+    place.ok(&["publish", "orders", "1"]);
+    let mut relay = place.spawn(&["relay", "--to", "stdout", "--drain"]);
+    drop(relay.stdout.take());
+    wait_until("the relay ends", || relay.try_wait().unwrap());
+    assert_eq!(place.json(&["outbox", "status"])["outstanding"], 1, "it was not delivered");
+}
+
+#[test]
 fn a_relay_starts_without_its_sink_and_goes_on_when_it_is_there() {
     let place = Place::new();
     // Nobody listens here yet.

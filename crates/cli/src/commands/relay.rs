@@ -13,11 +13,13 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use std::{
     convert::Infallible,
+    future::pending,
     time::{Duration, Instant},
 };
 use tidegate::{
+    Stop,
     adopted::Preset,
-    relay::{Counts, Plan, Relay, RelayOptions, RelayReport, RelayWatch},
+    relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport, RelayWatch},
     worker_id,
 };
 use tokio::{
@@ -57,12 +59,15 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     opened.adopted.iter().flat_map(|table| table.remarks()).for_each(|it| tracing::info!("{it}"));
     let checks = check_in_background(&plan);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
+    let is_stdout = |sink: &PlannedSink| sink.sink.capabilities().name == "stdout";
+    let stdout = plan.sinks.iter().position(is_stdout);
     let relay = Relay::new(opened.store, plan, options)?;
     let start = Instant::now();
     let report = tokio::select! {
         biased;
         report = relay.run(signals.stop.clone()) => report?,
         never = follow(relay.watch()) => match never {},
+        never = stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
     };
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
@@ -104,6 +109,21 @@ fn check_in_background(plan: &Plan) -> JoinSet<()> {
         });
     }
     checks
+}
+
+/// Stops the relay when nobody reads its standard output any more, as in `tidegate relay --to stdout | head`.
+async fn stop_unread(
+    mut watch: watch::Receiver<RelayWatch>,
+    stdout: Option<usize>,
+    stop: &Stop,
+) -> Infallible {
+    let is_gone = |watch: &RelayWatch| {
+        let sink = stdout.and_then(|stdout| watch.sinks.get(stdout));
+        sink.is_some_and(|sink| sink.absence.is_some())
+    };
+    let _ = watch.wait_for(is_gone).await;
+    stop.stop();
+    pending().await
 }
 
 /// Logs what was delivered, and which sinks are not there.

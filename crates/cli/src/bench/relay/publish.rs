@@ -23,8 +23,9 @@ use tokio::{task::JoinSet, time::sleep};
 use tokio_postgres::{Client, Statement, types::ToSql};
 
 const WRITERS: usize = 16;
-/// The two that are compared take turns, so that both have the same share of what else the machine does.
-const TURNS: u32 = 12;
+/// The two that are compared take turns, now one first and now the other, so that both have the same share of
+/// what else the machine does.
+const TURNS: u32 = 24;
 const TURN: Duration = Duration::from_millis(250);
 
 const CREATE: &str = "
@@ -100,9 +101,14 @@ async fn side_by_side(database: &Database, way: &Way) -> Result<(f64, f64)> {
     let plain = Writers::open(database, way.plain, way.payload).await?;
     let publish = Writers::open(database, way.publish, way.payload).await?;
     let (mut inserted, mut published) = (0.0, 0.0);
-    for _ in 0..TURNS {
-        inserted += plain.write().await?;
-        published += publish.write().await?;
+    for turn in 0..TURNS {
+        if turn.is_multiple_of(2) {
+            inserted += plain.write().await?;
+            published += publish.write().await?;
+        } else {
+            published += publish.write().await?;
+            inserted += plain.write().await?;
+        }
     }
     Ok((inserted / f64::from(TURNS), published / f64::from(TURNS)))
 }

@@ -29,6 +29,8 @@ const UNSETTLED: &str = "
     union
     select id from tidegate.aside";
 
+/// A kill is late by up to this.
+const MOMENT: Duration = Duration::from_millis(50);
 /// How often something is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// The server notices at once that a process is gone.
@@ -80,9 +82,12 @@ impl<'a> Crew<'a> {
         Ok(Member { number, process })
     }
 
-    /// Kills one of them by SIGKILL, and starts another in its place.
+    /// Kills one of them by SIGKILL, and starts another in its place. The moment has nothing to do with when
+    /// messages are published.
     pub async fn kill_one(&mut self) -> Result<()> {
-        let victim = RandomState::new().hash_one(self.started) as usize % self.relays.len();
+        let random = RandomState::new().hash_one(self.started);
+        let victim = random as usize % self.relays.len();
+        sleep(MOMENT.mul_f64((random >> 32) as f64 / f64::from(u32::MAX))).await;
         let ended = self.relays[victim].process.try_wait()?;
         ensure!(ended.is_none(), "a relay of the bench ended by itself");
         self.relays[victim].process.kill().await.context("kill a relay of the bench")?;
