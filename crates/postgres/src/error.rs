@@ -1,8 +1,8 @@
 //! What PostgreSQL says, as kind × class. No text of these holds a password.
 
 use deadpool_postgres::PoolError;
-use std::{error::Error, io};
-use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
+use std::{error::Error, io, time::Duration};
+use tidegate_core::{Class, Kind, StoreError};
 use tokio_postgres::error::{DbError, SqlState};
 
 /// A statement was rolled back because of others; it may be sent again.
@@ -55,10 +55,10 @@ pub(crate) fn no_connection(operation: &'static str, place: &str, error: PoolErr
 }
 
 /// The call took too long.
-pub(crate) fn deadline(operation: &'static str) -> StoreError {
+pub(crate) fn deadline(operation: &'static str, within: Duration) -> StoreError {
     let message = format!(
         "no answer from PostgreSQL within {} s; whether it took effect is unknown",
-        STORE_DEADLINE.as_secs()
+        within.as_secs()
     );
     StoreError::new(Kind::Deadline, Class::Transient, operation, message)
 }

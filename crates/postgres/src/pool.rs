@@ -34,6 +34,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the server may take to hear that a statement is no longer wanted.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it has before it is told again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
 /// A statement's parameters with their types, which spare the server's answer to what they are.
@@ -106,7 +107,7 @@ impl Pool {
             Ok(answer) => Ok(answer),
             Err(_) => {
                 discard(client);
-                Err(error::deadline(operation))
+                Err(error::deadline(operation, STORE_DEADLINE))
             }
         }
     }
@@ -143,7 +144,7 @@ impl Pool {
             }
             Err(_) => {
                 discard(client);
-                Err(error::deadline(operation))
+                Err(error::deadline(operation, STORE_DEADLINE))
             }
         }
     }
@@ -161,7 +162,7 @@ impl Pool {
             Ok(answer) => answer.map_err(|error| error::failed(operation, error)),
             Err(_) => {
                 discard(client);
-                Err(error::deadline(operation))
+                Err(error::deadline(operation, within))
             }
         }
     }
@@ -173,7 +174,7 @@ impl Pool {
     ) -> Result<Object, StoreError> {
         match timeout_at(deadline, self.connections.get()).await {
             Ok(answer) => answer.map_err(|e| error::no_connection(operation, &self.place, e)),
-            Err(_) => Err(error::deadline(operation)),
+            Err(_) => Err(error::deadline(operation, STORE_DEADLINE)),
         }
     }
 }

@@ -76,9 +76,8 @@ pub struct RelayArgs {
     /// there before
     #[arg(long, conflicts_with_all = ["drain", "to"])]
     pub shadow: bool,
-    /// Deliver from a table that was there before: entity-outbox, debezium or brighter
-    #[arg(long, value_name = "NAME")]
-    pub preset: Option<Preset>,
+    #[command(flatten)]
+    pub table: TableFlags,
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
     #[arg(long, value_name = "NAME")]
     pub to: Option<String>,
@@ -93,7 +92,7 @@ pub struct RelayArgs {
 /// Which outbox, if not the store's own.
 #[derive(Debug, Default, Flags)]
 pub struct TableFlags {
-    /// A table that was there before: entity-outbox, debezium or brighter
+    /// Use a table that was there before: entity-outbox, debezium or brighter
     #[arg(long, value_name = "NAME", global = true)]
     pub preset: Option<Preset>,
 }

@@ -37,10 +37,10 @@ const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Delivers until stopped, or until nothing is left.
 pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     if args.shadow {
-        return look(app, args.preset).await;
+        return look(app, args.table.preset).await;
     }
     let plan = plan(&app.config, args.to.as_deref())?;
-    let opened = outbox::open(app, args.preset).await?;
+    let opened = outbox::open(app, args.table.preset).await?;
     let defaults = RelayOptions::new(worker_id());
     let config = &app.config;
     let options = RelayOptions {
