@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -49,6 +49,11 @@ const MIGRATIONS: [Migration; 8] = [
         version: 8,
         name: "0008_segments",
         sql: include_str!("sql/migrations/0008_segments.sql"),
+    },
+    Migration {
+        version: 9,
+        name: "0009_progress",
+        sql: include_str!("sql/migrations/0009_progress.sql"),
     },
 ];
 

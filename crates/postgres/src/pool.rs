@@ -14,7 +14,7 @@ use std::{
 use tidegate_core::{StoreError, limits::STORE_DEADLINE};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::{
-    Config, NoTls, Row,
+    Config, IsolationLevel, NoTls, Row,
     types::{ToSql, Type},
 };
 
@@ -147,6 +147,26 @@ impl Pool {
                 Err(error::deadline(operation, STORE_DEADLINE))
             }
         }
+    }
+
+    /// Calls a function whose parts must each see what others have committed before it, whatever isolation the
+    /// database has by default.
+    pub(crate) async fn call(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        self.with_connection(operation, STORE_DEADLINE, async |client| {
+            let transaction = client.build_transaction();
+            let transaction = transaction.isolation_level(IsolationLevel::ReadCommitted);
+            let transaction = transaction.start().await?;
+            let rows = transaction.query_typed(sql, params).await?;
+            transaction.commit().await?;
+            Ok(rows)
+        })
+        .await
     }
 
     /// Carries out `work` on one connection, which is discarded if the deadline passes.

@@ -232,7 +232,7 @@ impl Relay {
     /// Begins a settlement that concerns all its lanes.
     pub(crate) fn step(&mut self) -> Step<'_> {
         self.number += 1;
-        let settlement = Settlement { number: self.number, lease: LATER, ..Settlement::default() };
+        let settlement = Settlement { number: self.number, ..Settlement::default() };
         Step { settlement, relay: self }
     }
 
@@ -296,12 +296,6 @@ impl Step<'_> {
     /// A message that was set aside before is done.
     pub(crate) fn done(mut self, message: &Message) -> Self {
         self.settlement.done.push((message.lane, message.id));
-        self
-    }
-
-    /// The leases last so long.
-    pub(crate) fn lease(mut self, lease: Duration) -> Self {
-        self.settlement.lease = lease;
         self
     }
 

@@ -5,7 +5,7 @@ use crate::harness::{AT_ONCE, Bench, LATER, at_once};
 use std::collections::BTreeSet;
 use tidegate_core::{
     WorkerId,
-    outbox::{LANES, Lane, RelayStatus, Settlement},
+    outbox::{LANES, Lane, MessageId, RelayStatus, Settlement},
 };
 
 const ALL: usize = LANES as usize;
@@ -103,11 +103,30 @@ pub(crate) async fn what_expired_and_nobody_took_is_kept(bench: Bench) {
     assert_eq!(Relay::new(&bench, "b").share(LATER).await.gained.len(), 0, "it lasts now");
 }
 
-pub(crate) async fn a_settlement_renews_its_lanes(bench: Bench) {
+pub(crate) async fn a_settlement_leaves_leases_as_they_are(bench: Bench) {
     let mut relay = Relay::new(&bench, "a");
     relay.share(AT_ONCE).await;
-    relay.step().lease(LATER).send().await;
-    assert_eq!(Relay::new(&bench, "b").share(LATER).await.gained.len(), 0);
+    relay.step().to(MessageId(7)).send().await;
+    let shared = Relay::new(&bench, "b").share(LATER).await;
+    assert_eq!(shared.gained.len(), ALL, "only sharing renews them");
+    assert!(shared.gained.iter().all(|gained| gained.cursor == 7), "what was settled is kept");
+}
+
+pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench) {
+    let mut relay = Relay::new(&bench, "a");
+    relay.share(LATER).await;
+    relay.step().to(MessageId(3)).send().await;
+    relay.give_back(10, false).await;
+    relay.share(AT_ONCE).await;
+    relay.step().to(MessageId(5)).send().await;
+    for life in 1..3 {
+        let mut relay = Relay::new(&bench, "a");
+        let shared = relay.share(AT_ONCE).await;
+        let before = 4 + life;
+        assert!(shared.gained.iter().all(|gained| gained.cursor == before), "{shared:?}");
+        relay.step().to(MessageId(5 + life)).send().await;
+        assert_eq!(shared.gained.len(), ALL);
+    }
 }
 
 pub(crate) async fn given_back_lanes_are_free_at_once(bench: Bench) {

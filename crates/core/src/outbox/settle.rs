@@ -17,8 +17,6 @@ pub struct Settlement {
     pub aside: Vec<SetAside>,
     /// Messages that were set aside before and are done.
     pub done: Vec<(Lane, MessageId)>,
-    /// How long the leases of these lanes last from now.
-    pub lease: Duration,
 }
 
 impl Settlement {

@@ -309,7 +309,7 @@ impl Flow {
         });
         let lanes = progress.filter(|(news, _)| *news).map(|(_, progress)| progress).collect();
         let number = self.settlements + 1;
-        let settlement = Settlement { number, lanes, aside, done, ..Settlement::default() };
+        let settlement = Settlement { number, lanes, aside, done };
         if settlement.is_empty() {
             return None;
         }

@@ -71,7 +71,6 @@ impl Adopted {
                     (&self.plan.table.adopted, Type::TEXT),
                     (&self.statements.values, Type::TEXT_ARRAY),
                     (&fence.0, Type::INT8),
-                    (&millis(settlement.lease), Type::INT8),
                     (&news.last_id, Type::INT8),
                     (&news.done_rows, Type::TEXT_ARRAY),
                     (&news.done_ids, Type::INT8_ARRAY),

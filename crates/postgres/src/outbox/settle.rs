@@ -8,7 +8,7 @@ use crate::{
 use serde::Serialize;
 use tidegate_core::{
     StoreError,
-    outbox::{HeldKey, KeyHash, Lane, SetAside, Settled, Settlement, Waiting},
+    outbox::{HeldKey, KeyHash, Lane, Progress, SetAside, Settled, Settlement, Waiting},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -16,10 +16,14 @@ const OPERATION: &str = "settle messages";
 
 pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
     let lanes = Lanes::of(settlement)?;
-    let lags = Lags::of(settlement)?;
-    if lags.lane.is_empty() && settlement.aside.is_empty() && settlement.done.is_empty() {
+    let is_plain = |it: &Progress| it.lags.is_empty() && it.before.is_none();
+    if settlement.aside.is_empty()
+        && settlement.done.is_empty()
+        && settlement.lanes.iter().all(is_plain)
+    {
         return advance(pool, settlement, &lanes).await;
     }
+    let lags = Lags::of(settlement)?;
     let aside = AsideColumns::of(&settlement.aside);
     let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
     let done_id: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
@@ -28,7 +32,6 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
             OPERATION,
             include_str!("../sql/outbox/settle.sql"),
             &[
-                (&millis(settlement.lease), Type::INT8),
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),
@@ -68,11 +71,9 @@ async fn advance(
             OPERATION,
             include_str!("../sql/outbox/advance.sql"),
             &[
-                (&millis(settlement.lease), Type::INT8),
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),
-                (&lanes.before, Type::TEXT_ARRAY),
                 (&(settlement.number as i64), Type::INT8),
             ],
         )

@@ -27,19 +27,14 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     ];
     let rows = pool.query(OPERATION, sql, &params).await?;
     let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
-    let (relays, share): (i64, i64) =
-        (get(OPERATION, first, "live")?, get(OPERATION, first, "lanes")?);
-    let mut gained = BTreeMap::new();
+    let number = |column| get::<i64>(OPERATION, first, column);
+    let (relays, share, wanted) = (number("live")?, number("share")?, number("wanted")?);
     let (mut kept, mut disturbed): (Vec<Lane>, Vec<Lane>) = Default::default();
     for row in &rows {
         let Some(lane) = get::<Option<i16>>(OPERATION, row, "lane")? else { continue };
-        let lane = Lane(lane.unsigned_abs());
-        match get(OPERATION, row, "gained")? {
-            true => drop(gained.insert(lane, new_lane(lane, row)?)),
-            false => kept.push(lane),
-        }
+        kept.push(Lane(lane.unsigned_abs()));
         if get(OPERATION, row, "disturbed")? {
-            disturbed.push(lane);
+            disturbed.push(Lane(lane.unsigned_abs()));
         }
     }
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
@@ -47,10 +42,36 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     if !disturbed.is_empty() {
         tend(pool, &disturbed, true).await?;
     }
+    let gained = match wanted {
+        0 => BTreeMap::new(),
+        _ => take(pool, request, wanted, kept.is_empty()).await?,
+    };
+    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
+}
+
+/// Leases free lanes, and reads what must be known about them.
+async fn take(
+    pool: &Pool,
+    request: &Share,
+    most: i64,
+    holds_none: bool,
+) -> Result<BTreeMap<Lane, Gained>, StoreError> {
+    let params = [
+        (&request.relay.0 as _, Type::TEXT),
+        (&millis(request.lease) as _, Type::INT8),
+        (&most as _, Type::INT8),
+        (&holds_none as _, Type::BOOL),
+    ];
+    let rows = pool.call(OPERATION, include_str!("../sql/outbox/take.sql"), &params).await?;
+    let taken = rows.iter().map(|row| {
+        let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
+        Ok((lane, new_lane(lane, row)?))
+    });
+    let mut gained = taken.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
     if !gained.is_empty() {
         take_over(pool, request, &mut gained).await?;
     }
-    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
+    Ok(gained)
 }
 
 fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
@@ -140,7 +161,7 @@ pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), Sto
         (&lanes as _, Type::INT2_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
     ];
-    pool.query("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
+    pool.call("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
     Ok(())
 }
 

@@ -43,7 +43,7 @@ fn settlement(gained: &[Gained], cursor: i64) -> Settlement {
         before: None,
     };
     let lanes = gained.iter().map(progress).collect();
-    Settlement { lanes, lease: LEASE, ..Settlement::default() }
+    Settlement { lanes, ..Settlement::default() }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tidegate_core::outbox::{
 
 pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Failure> {
     let now = sql.now()?;
-    let held = move_on(sql, settlement, now)?;
+    let held = move_on(sql, settlement)?;
     let asked = settlement.lanes.iter().map(|progress| progress.lane);
     let late = asked.filter(|lane| !held.contains(lane)).collect();
     write_lags(sql, settlement, &held)?;
@@ -24,11 +24,11 @@ pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Fail
 }
 
 /// Returns the lanes that are held.
-fn move_on(sql: &Sql, settlement: &Settlement, now: Millis) -> Result<BTreeSet<Lane>, Failure> {
+fn move_on(sql: &Sql, settlement: &Settlement) -> Result<BTreeSet<Lane>, Failure> {
     let lanes = settlement.lanes.iter();
     let lanes = lanes.map(|it| json!([it.lane.0, it.fence.0, it.cursor]));
     let number = settlement.number as i64;
-    let params = params![rows(lanes), now.plus(settlement.lease).0, number];
+    let params = params![rows(lanes), number];
     let held = sql.rows(include_str!("../sql/outbox/settle_lanes.sql"), params, row::lane)?;
     let held = held.into_iter().collect();
     let params = params![numbers(&held), number];

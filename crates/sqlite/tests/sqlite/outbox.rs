@@ -84,7 +84,7 @@ impl Relay {
             before: None,
         };
         let lanes = self.lanes.iter().map(progress).collect();
-        let settlement = Settlement { lanes, lease: HOUR, ..settlement };
+        let settlement = Settlement { lanes, ..settlement };
         assert_eq!(self.store.settle_messages(settlement).await.unwrap().late, []);
     }
 }

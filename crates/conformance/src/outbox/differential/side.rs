@@ -91,7 +91,6 @@ pub(super) struct Settling {
     pub(super) lags: Vec<Behind>,
     pub(super) aside: Vec<(usize, String, Aside)>,
     pub(super) done: Vec<usize>,
-    pub(super) lasts: bool,
 }
 
 /// What can be seen by people, in names.
@@ -281,7 +280,6 @@ impl Side {
             lanes: self.gained[settling.lease].iter().map(progress).collect(),
             aside: settling.aside.iter().map(|set| self.set_aside(set)).collect(),
             done: settling.done.iter().map(|name| self.place(*name)).collect(),
-            lease: length(settling.lasts),
         };
         let settled = self.bench.store.settle_messages(settlement).await?;
         let freed = |key: HeldKey| (key.sink, key.key);

@@ -122,7 +122,7 @@ impl World {
             Some(lag) => (Some(lags[lag].sink), lags[lag].cursor),
             None => (None, relay.cursor),
         };
-        let (lease, lasts) = (relay.lease.unwrap_or_default(), relay.lasts);
+        let lease = relay.lease.unwrap_or_default();
         let seen = both!(self.read(lease, cursor, of, &lags))?;
         let some = &seen[..seen.len().min(working.messages)];
         let all = some.len() == seen.len();
@@ -135,20 +135,20 @@ impl World {
         }
         let (cursor, lags) = (relay.cursor, relay.lags.clone());
         let (aside, _) = meet(some, &working.fates);
-        self.settle(working.relay, Settling { lease, cursor, lags, aside, done: Vec::new(), lasts })
-            .await
+        let done = Vec::new();
+        self.settle(working.relay, Settling { lease, cursor, lags, aside, done }).await
     }
 
     async fn due(&mut self, working: &Working) -> Step {
         let Some(relay) = self.believing(working.relay) else { return Ok(()) };
-        let (lease, lasts) = (relay.lease.unwrap_or_default(), relay.lasts);
+        let lease = relay.lease.unwrap_or_default();
         let (cursor, lags) = (relay.cursor, relay.lags.clone());
         let under_way = |name: &usize| working.sink.is_some() && name.is_multiple_of(3);
         let under_way: Vec<usize> = (0..self.published).filter(under_way).collect();
         let (seen, _) = both!(self.due(lease, under_way.clone()))?;
         let some = &seen[..seen.len().min(working.messages)];
         let (aside, done) = meet(some, &working.fates);
-        self.settle(working.relay, Settling { lease, cursor, lags, aside, done, lasts }).await
+        self.settle(working.relay, Settling { lease, cursor, lags, aside, done }).await
     }
 
     /// A sink falls behind by some messages, or has caught up.
@@ -158,10 +158,10 @@ impl World {
         let cursor = believes.cursor.saturating_sub(behind.unwrap_or_default());
         believes.lags.retain(|lag| lag.sink != sink);
         believes.lags.extend(behind.map(|_| Behind { sink, cursor }));
-        let (cursor, lags, lasts) = (believes.cursor, believes.lags.clone(), believes.lasts);
+        let (cursor, lags) = (believes.cursor, believes.lags.clone());
         let lease = believes.lease.unwrap_or_default();
         let (aside, done) = Default::default();
-        self.settle(relay, Settling { lease, cursor, lags, aside, done, lasts }).await
+        self.settle(relay, Settling { lease, cursor, lags, aside, done }).await
     }
 
     async fn settle(&mut self, relay: usize, settling: Settling) -> Step {
@@ -175,8 +175,7 @@ impl World {
 
     async fn send_again(&mut self, back: usize) -> Step {
         let Some(newest) = self.sent.len().checked_sub(1) else { return Ok(()) };
-        let mut settling = self.sent[newest - back % self.sent.len()].clone();
-        settling.lasts = true; // of a relay that is counted, no lane is free
+        let settling = self.sent[newest - back % self.sent.len()].clone();
         both!(self.settle(&settling)).map(drop)
     }
 

@@ -18,7 +18,6 @@ impl OutboxContent {
             row.settled = settlement.number;
             row.cursor = row.cursor.max(progress.cursor);
             (row.lags, row.before) = (progress.lags, progress.before);
-            row.expires = now + settlement.lease;
         }
         let mut touched: BTreeSet<HeldKey> = BTreeSet::new();
         for (lane, id) in settlement.done {

@@ -4,7 +4,7 @@ use super::{Event, RelayError, Work, settle::settle};
 use std::time::Duration;
 use tidegate_core::{
     StoreError,
-    outbox::{GiveBack, LANES, Settlement, StuckQuery, StuckState, TopicStatus},
+    outbox::{GiveBack, LANES, StuckQuery, StuckState, TopicStatus},
 };
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -65,7 +65,6 @@ impl Work<'_> {
     /// Settles what may have been settled already, and what is still to be.
     async fn settle_all(&mut self) -> Result<(), StoreError> {
         while let Some(settlement) = self.flow.settling.clone().or_else(|| self.flow.settlement()) {
-            let settlement = Settlement { lease: self.relay.options.lease, ..settlement };
             let settled = settle(self.relay.store.clone(), settlement).await?;
             self.flow.settled(settled);
         }

@@ -25,7 +25,6 @@ impl Work<'_> {
         }
         self.settle_at = None;
         if let Some(settlement) = self.flow.settlement() {
-            let settlement = Settlement { lease: self.relay.options.lease, ..settlement };
             let store = self.relay.store.clone();
             self.events.spawn(async move { Event::Settled(settle(store, settlement).await) });
         }

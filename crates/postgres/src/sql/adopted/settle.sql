@@ -9,30 +9,30 @@
 -- Indexes: the primary key of the adopted table; those of adopted and adopted_aside; adopted_aside_id,
 -- adopted_aside_key.
 --
--- $1 adopted, $2 values of the mapping, $3 fence, $4 lease in ms, $5 last id; done: $6 rows; $7 ids of
--- those that were set aside before; set aside: $8 id, $9 row or null if it was before, $10 topic,
--- $11 key, $12 sink, $13 state, $14 attempts, $15 reason, $16 what its death means, $17 delay in ms;
--- $18 number of the settlement
+-- $1 adopted, $2 values of the mapping, $3 fence, $4 last id; done: $5 rows; $6 ids of
+-- those that were set aside before; set aside: $7 id, $8 row or null if it was before, $9 topic,
+-- $10 key, $11 sink, $12 state, $13 attempts, $14 reason, $15 what its death means, $16 delay in ms;
+-- $17 number of the settlement
 with held as materialized (
     select l.adopted
     from tidegate.adopted l
-    where l.adopted = $1 and l.fence = $3 and l.settled <= $18
+    where l.adopted = $1 and l.fence = $3 and l.settled <= $17
     for update
 ),
 moved as (
     update tidegate.adopted l
-    set last_id = greatest(l.last_id, $5), settled = $18, expires_at = now() + $4 * interval '1 ms'
+    set last_id = greatest(l.last_id, $4), settled = $17
     from held h
     where l.adopted = h.adopted
 ),
 gone as (
     delete from tidegate.adopted_aside a
     using held h
-    where a.adopted = h.adopted and a.id = any ($7)
+    where a.adopted = h.adopted and a.id = any ($6)
     returning a.row_key, a.sink, a.key_hash
 ),
 finished as (
-    select d.row_key from unnest($6) as d (row_key) cross join held
+    select d.row_key from unnest($5) as d (row_key) cross join held
     union all
     select g.row_key from gone g
 ),
@@ -43,7 +43,7 @@ incoming as materialized (
     select i.id, coalesce(i.row_key, b.row_key) as row_key, i.topic, i.key_hash, i.sink, i.state,
         i.attempts, i.reason, i.on_dead, i.delay_ms,
         (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
-    from unnest($8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+    from unnest($7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         as i (id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     cross join held h
     left join tidegate.adopted_aside b on b.adopted = h.adopted and b.id = i.id
@@ -71,7 +71,7 @@ first as materialized (
         from tidegate.adopted_aside a
         where a.adopted = $1 and a.sink = t.sink and a.key_hash = t.key_hash
             and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($7) and a.id <> all ($8)
+            and a.id <> all ($6) and a.id <> all ($7)
         order by a.id
         limit 1
     ) s on true

@@ -11,10 +11,10 @@ from (
     select exists (
         select
         from tidegate.message_0 m
-        join tidegate.lane l on l.lane = tidegate.lane_of(m.key, m.id)
+        join tidegate.position l on l.lane = tidegate.lane_of(m.key, m.id)
         where m.id > (
                 select min(c.cursor)
-                from (select cursor from tidegate.lane union all select cursor from tidegate.lag) c
+                from (select cursor from tidegate.position union all select cursor from tidegate.lag) c
             )
             and m.id > least(l.cursor, (
                 select min(g.cursor) from tidegate.lag g where g.lane = l.lane

@@ -9,31 +9,37 @@
 --
 -- Indexes: the primary keys; aside_key; that by id of each segment for what is set aside.
 --
--- $1 lease in ms; lanes: $2 lane, $3 fence, $4 cursor, $5 what was done before; lags: $6 lane, $7 sink,
--- $8 topics, $9 regex, $10 cursor; set aside: $11 lane, $12 id, $13 topic, $14 key, $15 sink, $16 state,
--- $17 attempts, $18 reason, $19 what its death means, $20 delay in ms; done: $21 lane, $22 id;
--- $23 number of the settlement
-with asked as (
-    select * from unnest($2, $3, $4, $5) as a (lane, fence, cursor, before)
-),
-held as materialized (
-    select l.lane, a.cursor, a.before::jsonb as before
+-- lanes: $1 lane, $2 fence, $3 cursor, $4 what was done before; lags: $5 lane, $6 sink, $7 topics, $8 regex,
+-- $9 cursor; set aside: $10 lane, $11 id, $12 topic, $13 key, $14 sink, $15 state, $16 attempts, $17 reason,
+-- $18 what its death means, $19 delay in ms; done: $20 lane, $21 id; $22 number of the settlement
+with locked as materialized (
+    select l.lane, l.relay, a.cursor, a.before::jsonb as before
     from tidegate.lane l
-    join asked a on a.lane = l.lane and a.fence = l.fence
-    where l.settled <= $23
+    join unnest($1, $2, $3, $4) as a (lane, fence, cursor, before)
+        on a.lane = l.lane and a.fence = l.fence
     order by l.lane
     for update of l
 ),
+noted as materialized (
+    select tidegate.note_progress(min(k.relay), $22, array_agg(k.lane), array_agg(k.cursor)) as on_time
+    from locked k
+    having count(*) > 0
+),
+held as materialized (
+    select k.lane, k.before
+    from locked k
+    cross join noted n
+    where n.on_time
+),
 moved as (
     update tidegate.lane l
-    set cursor = greatest(l.cursor, h.cursor), before = h.before, settled = $23,
-        expires_at = now() + $1 * interval '1 ms'
+    set before = h.before
     from held h
-    where l.lane = h.lane
+    where l.lane = h.lane and l.before is distinct from h.before
 ),
 lagging as materialized (
     select g.lane, g.sink, g.topics, g.regex, g.cursor
-    from unnest($6, $7, $8, $9, $10) as g (lane, sink, topics, regex, cursor)
+    from unnest($5, $6, $7, $8, $9) as g (lane, sink, topics, regex, cursor)
     join held h on h.lane = g.lane
 ),
 caught_up as (
@@ -52,14 +58,14 @@ fell_behind as (
 ),
 gone as (
     delete from tidegate.aside a
-    using unnest($21, $22) as d (lane, id)
+    using unnest($20, $21) as d (lane, id)
     join held h on h.lane = d.lane
     where a.lane = d.lane and a.id = d.id
     returning a.lane, a.sink, a.key_hash
 ),
 incoming as materialized (
     select i.*, (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
-    from unnest($11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+    from unnest($10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
         as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     join held h on h.lane = i.lane
     where exists (select from tidegate.message m where m.id = i.id)
@@ -84,7 +90,7 @@ first as materialized (
         from tidegate.aside a
         where a.lane = t.lane and a.sink = t.sink and a.key_hash = t.key_hash
             and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($22) and a.id <> all ($12)
+            and a.id <> all ($21) and a.id <> all ($11)
         order by a.id
         limit 1
     ) s on true

@@ -4,8 +4,8 @@
 with unread as (
     select m.id, l.lane, m.topic, m.published_at
     from tidegate.message m
-    join tidegate.lane l on l.lane = tidegate.lane_of(m.key, m.id)
-    where m.id > (select min(cursor) from tidegate.lane) and m.id > l.cursor
+    join tidegate.position l on l.lane = tidegate.lane_of(m.key, m.id)
+    where m.id > (select min(cursor) from tidegate.position) and m.id > l.cursor
         and not exists (select from tidegate.lag g where g.lane = l.lane and m.topic ~ g.regex)
     union all
     select m.id, g.lane, m.topic, m.published_at

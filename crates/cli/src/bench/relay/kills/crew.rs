@@ -24,7 +24,7 @@ const CONNECTIONS: &str = "
     where application_name = $1 and datname = current_database()";
 const UNSETTLED: &str = "
     select m.id
-    from tidegate.lane l
+    from tidegate.position l
     join tidegate.message m on tidegate.lane_of(m.key, m.id) = l.lane and m.id > l.cursor
     union
     select id from tidegate.aside";

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod progress;
 #[allow(dead_code, reason = "the other tests use more of it")]
+#[path = "../support/mod.rs"]
 mod support;
 
 use futures_util::future::join_all;
@@ -12,7 +14,8 @@ use support::{Database, POSTGRES};
 use tidegate_core::{
     InspectOutbox, Kind, Message, Migrate, NewMessage, Outbox, Publish, Retain, WorkerId,
     outbox::{
-        Aside, Claim, ClaimRequest, Gained, Place, Progress, Reader, SetAside, Settlement, Share,
+        Aside, Claim, ClaimRequest, Gained, GiveBack, Place, Progress, Reader, SetAside,
+        Settlement, Share,
     },
 };
 use tidegate_postgres::Postgres;
@@ -22,13 +25,13 @@ const LEASE: Duration = Duration::from_secs(60);
 
 /// The migrations that made messages rows of partitions.
 const BEFORE_SEGMENTS: [&str; 7] = [
-    include_str!("../src/sql/migrations/0001_batches.sql"),
-    include_str!("../src/sql/migrations/0002_pace.sql"),
-    include_str!("../src/sql/migrations/0003_loads.sql"),
-    include_str!("../src/sql/migrations/0004_outbox.sql"),
-    include_str!("../src/sql/migrations/0005_adopted.sql"),
-    include_str!("../src/sql/migrations/0006_relay.sql"),
-    include_str!("../src/sql/migrations/0007_durable.sql"),
+    include_str!("../../src/sql/migrations/0001_batches.sql"),
+    include_str!("../../src/sql/migrations/0002_pace.sql"),
+    include_str!("../../src/sql/migrations/0003_loads.sql"),
+    include_str!("../../src/sql/migrations/0004_outbox.sql"),
+    include_str!("../../src/sql/migrations/0005_adopted.sql"),
+    include_str!("../../src/sql/migrations/0006_relay.sql"),
+    include_str!("../../src/sql/migrations/0007_durable.sql"),
 ];
 
 fn new_message(key: &str) -> NewMessage {
@@ -257,7 +260,7 @@ async fn claims_and_settlements_are_one_statement_each_and_one_more_if_something
             };
             let lanes = relay.lanes.iter().map(progress).collect();
             let before = store.statements();
-            let settlement = Settlement { lanes, lease: LEASE, ..settlement };
+            let settlement = Settlement { lanes, ..settlement };
             store.settle_messages(settlement).await.unwrap();
             assert_eq!(store.statements() - before, 1);
         };
@@ -400,7 +403,7 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
         run(&client, "commit").await;
     };
     let (applied, ()) = tokio::join!(migrating, committing);
-    assert_eq!(applied, ["0008_segments"]);
+    assert_eq!(applied, ["0008_segments", "0009_progress"]);
     let may = "select has_table_privilege('pg_monitor', 'tidegate.message_3', 'insert')";
     assert_eq!(database.rows(may).await.concat(), ["t"], "who could publish still can");
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();

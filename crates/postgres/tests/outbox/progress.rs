@@ -1,0 +1,109 @@
+//! Progress is appended, and found whoever settled it.
+
+use super::*;
+use tidegate_core::outbox::LaneLease;
+
+const ALL: usize = 64;
+
+fn share(relay: &str, held: Vec<LaneLease>, lease: Duration) -> Share {
+    Share { relay: WorkerId(relay.to_owned()), held, routes: Vec::new(), lease }
+}
+
+/// All of these lanes are done up to `cursor`.
+fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
+    let progress = |gained: &Gained| {
+        let LaneLease { lane, fence } = gained.lease;
+        Progress { lane, fence, cursor, lags: Vec::new(), before: None }
+    };
+    let lanes = lanes.iter().map(progress).collect();
+    Settlement { number, lanes, ..Settlement::default() }
+}
+
+fn cursors(lanes: &[Gained]) -> Vec<i64> {
+    lanes.iter().map(|gained| gained.cursor).collect()
+}
+
+/// A snapshot that is open for long keeps all versions of rows: only as many as settlements may be made.
+#[tokio::test]
+async fn a_settlement_changes_no_row_that_is_looked_up() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let lanes = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    let versions = "select lane, xmin, ctid from tidegate.lane order by lane";
+    let before = database.rows(versions).await;
+    for number in 1..=20 {
+        let some = &lanes[..ALL / (1 + number as usize % 3)];
+        let settled = store.settle_messages(settlement(some, number, number as i64)).await.unwrap();
+        assert_eq!(settled.late, []);
+    }
+    assert_eq!(database.rows(versions).await, before);
+    let rows = "select relay, number from tidegate.progress";
+    assert_eq!(database.rows(rows).await, [["a", "20"]], "the one before is not needed");
+    let earlier = store.settle_messages(settlement(&lanes, 19, 99)).await.unwrap();
+    assert_eq!(earlier.late.len(), ALL);
+    let found = "select min(cursor), max(cursor), count(*) from tidegate.position";
+    assert_eq!(database.rows(found).await, [["18", "20", "64"]]);
+}
+
+/// Whoever takes a lane that is being settled gets it when that is done, and sees it.
+#[tokio::test]
+async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
+    let database = Database::create(POSTGRES).await;
+    let strict = format!(
+        "alter database {} set default_transaction_isolation = 'repeatable read'",
+        database.url().path().trim_start_matches('/')
+    );
+    let store = database.store().await;
+    for isolation in ["", &strict] {
+        database.execute(if isolation.is_empty() { "select" } else { isolation }).await;
+        let store = database.connect().await;
+        let old = store.share_lanes(share("old", Vec::new(), Duration::ZERO)).await.unwrap();
+        assert_eq!(old.gained.len(), ALL);
+        let settling = database.client().await;
+        let fences: Vec<i64> = old.gained[..10].iter().map(|it| it.lease.fence.0).collect();
+        let lanes: Vec<i16> = old.gained[..10].iter().map(|it| it.lease.lane.0 as i16).collect();
+        run(&settling, "begin").await;
+        let sql = "select tidegate.advance($1, $2, array_fill(70::bigint, array[10]), 7)";
+        let moved: Vec<i16> = settling.query_one(sql, &[&lanes, &fences]).await.unwrap().get(0);
+        assert_eq!(moved, lanes);
+        let new = store.share_lanes(share("new", Vec::new(), Duration::ZERO)).await.unwrap();
+        assert_eq!(new.gained.len(), ALL - 10, "the others are being settled");
+        run(&settling, "commit").await;
+        let held: Vec<LaneLease> = new.gained.iter().map(|it| it.lease).collect();
+        let rest = store.share_lanes(share("new", held, Duration::ZERO)).await.unwrap();
+        assert_eq!(cursors(&rest.gained), [70; 10]);
+        let late = store.settle_messages(settlement(&old.gained, 8, 80)).await.unwrap().late;
+        assert_eq!(late.len(), ALL);
+        let rows = "select relay from tidegate.progress";
+        assert_eq!(database.rows(rows).await.len(), 0, "lanes say how far they were");
+        database.execute("update tidegate.lane set cursor = 0, expires_at = now()").await;
+        database.execute("delete from tidegate.relay").await;
+    }
+    drop(store);
+}
+
+/// Lanes that go back and forth are where the last of their relays has left them.
+#[tokio::test]
+async fn progress_goes_with_the_lanes() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    store.settle_messages(settlement(&a, 1, 10)).await.unwrap();
+    let back = a[..ALL / 2].iter().map(|it| it.lease).collect();
+    let give_back = GiveBack { relay: WorkerId("a".to_owned()), lanes: back, ends: false };
+    store.give_back_lanes(give_back).await.unwrap();
+    store.settle_messages(settlement(&a[ALL / 2..], 2, 20)).await.unwrap();
+    let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap().gained;
+    assert_eq!(cursors(&b), [10; ALL / 2]);
+    store.settle_messages(settlement(&b, 1, 30)).await.unwrap();
+    let found = "select cursor, count(*) from tidegate.position group by 1 order by 1";
+    assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
+    database.execute("update tidegate.lane set expires_at = now() where relay = 'a'").await;
+    database.execute("update tidegate.relay set expires_at = now() where relay = 'a'").await;
+    let held = b.iter().map(|it| it.lease).collect();
+    let rest = store.share_lanes(share("b", held, LEASE)).await.unwrap().gained;
+    assert_eq!(cursors(&rest), [20; ALL / 2]);
+    let rows = "select relay, number from tidegate.progress";
+    assert_eq!(database.rows(rows).await, [["b", "1"]]);
+    assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
+}
