@@ -9,6 +9,7 @@ mod kills;
 mod publish;
 mod seed;
 mod sink;
+mod snapshot;
 mod throughput;
 
 use super::{
@@ -63,6 +64,8 @@ enum Measurement {
     Collections,
     /// 1 KB payloads to a sink that counts
     Throughput,
+    /// The same while a snapshot is open for long
+    Snapshot,
     /// 16 writers, beside a plain insert
     Publish,
     /// A sink beside one that never answers
@@ -125,6 +128,10 @@ pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
     if wants(Measurement::Throughput) {
         super::note("throughput");
         throughput::measure(&database, args, &mut rows, &mut judge).await?;
+    }
+    if wants(Measurement::Snapshot) {
+        super::note("snapshot");
+        snapshot::measure(&database, args, &mut rows, &mut judge).await?;
     }
     if wants(Measurement::Collections) {
         super::note("collections");

@@ -25,7 +25,7 @@ use tokio_postgres::{Client, Statement, types::ToSql};
 const WRITERS: usize = 16;
 /// The two that are compared take turns, now one first and now the other, so that both have the same share of
 /// what else the machine does.
-const TURNS: u32 = 24;
+const TURNS: u32 = 80;
 const TURN: Duration = Duration::from_millis(250);
 
 const CREATE: &str = "

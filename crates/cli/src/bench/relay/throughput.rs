@@ -34,13 +34,7 @@ pub async fn measure(
     for waiting in [FEW, args.messages] {
         let mut measured = Vec::new();
         for _ in 0..args.repeat {
-            publish(&database.store, waiting, |_| "bench".to_owned()).await?;
-            let sink = Arc::new(Counting { group: 1_000, ..Counting::default() });
-            let statements = database.store.statements();
-            let seconds = drain(&database.store, plan(&[("counting", "*", sink.clone())])).await?;
-            let statements = database.store.statements() - statements;
-            ensure!(sink.seen.load(Relaxed) == waiting, "not every message was delivered once");
-            measured.push((seconds, statements as f64 / waiting as f64));
+            measured.push(deliver(database, waiting).await?);
         }
         let seconds = median(measured.iter().map(|(seconds, _)| *seconds).collect());
         let statements = median(measured.iter().map(|(_, statements)| *statements).collect());
@@ -55,6 +49,17 @@ pub async fn measure(
     judge.check("many waiting / few", Some(rates[1] / rates[0]), Bound::AtLeast, 1.0);
     judge.check("statements per message", statements, Bound::AtMost, 0.01);
     Ok(())
+}
+
+/// Publishes messages, and delivers them. Returns how many seconds and statements per message that took.
+pub async fn deliver(database: &Database, messages: u64) -> Result<(f64, f64)> {
+    publish(&database.store, messages, |_| "bench".to_owned()).await?;
+    let sink = Arc::new(Counting { group: 1_000, ..Counting::default() });
+    let statements = database.store.statements();
+    let seconds = drain(&database.store, plan(&[("counting", "*", sink.clone())])).await?;
+    let statements = database.store.statements() - statements;
+    ensure!(sink.seen.load(Relaxed) == messages, "not every message was delivered once");
+    Ok((seconds, statements as f64 / messages as f64))
 }
 
 /// A payload of 1 KB.
