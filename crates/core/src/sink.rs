@@ -135,6 +135,8 @@ pub enum Outcome {
     TimedOut,
     /// The sink itself is at fault: a credential, an address, a right. It is the same for every item.
     Broken(String),
+    /// Nothing will ever be taken there again, and nobody should ask.
+    Gone(String),
 }
 
 /// What became of one item.

@@ -71,7 +71,8 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     };
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
-    let ended = if args.drain && report.counts.dead > 0 { Exit::Failures } else { Exit::Done };
+    let failed = report.counts.dead > 0 || !report.gone.is_empty();
+    let ended = if args.drain && failed { Exit::Failures } else { Exit::Done };
     Ok(signals.code().map_or(ended, Exit::Stopped))
 }
 
@@ -157,9 +158,15 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
     if app.json {
         let sent: serde_json::Map<_, _> =
             report.sent.iter().map(|(name, sent)| (name.clone(), json!(sent))).collect();
-        out::json(&json!({ "counts": counts, "sent": sent, "seconds": time.as_secs_f64() }))?;
+        let gone: serde_json::Map<_, _> =
+            report.gone.iter().map(|(name, reason)| (name.clone(), json!(reason))).collect();
+        let seconds = time.as_secs_f64();
+        out::json(&json!({ "counts": counts, "sent": sent, "gone": gone, "seconds": seconds }))?;
     }
     app.say(&told(counts));
+    for (name, reason) in &report.gone {
+        app.say(&format!("{name}: {reason}; its messages wait: remove its route, or start again"));
+    }
     Ok(())
 }
 

@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breaker {
     open: Option<Open>,
+    /// It stays open.
+    gone: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -24,9 +26,15 @@ struct Open {
 }
 
 impl Breaker {
-    /// When to send; in the past if at once.
-    pub fn until(&self) -> Time {
-        self.open.as_ref().map_or(Time::ZERO, |open| open.until)
+    /// When to send, in the past if at once; `None` if never again.
+    pub fn until(&self) -> Option<Time> {
+        let until = self.open.as_ref().map_or(Time::ZERO, |open| open.until);
+        (!self.gone).then_some(until)
+    }
+
+    /// Whether nothing may be sent any more.
+    pub fn is_gone(&self) -> bool {
+        self.gone
     }
 
     /// Why the sink is not there, and how long until the next try.
@@ -37,7 +45,15 @@ impl Breaker {
 
     /// The sink answered.
     pub fn close(&mut self) {
-        self.open = None;
+        if !self.gone {
+            self.open = None;
+        }
+    }
+
+    /// The sink will never be there again.
+    pub fn end(&mut self, reason: &str, now: Time) {
+        self.gone = true;
+        self.open = Some(Open { reason: reason.to_owned(), since: now, pause: FIRST, until: now });
     }
 
     /// The sink was not there, for a request sent at `sent`. Returns whether there is hope.
@@ -67,18 +83,30 @@ mod tests {
         let mut breaker = Breaker::default();
         let now = Duration::from_secs(9);
         (0..50).for_each(|_| assert!(breaker.trip("gone", now, now)));
-        assert_eq!(breaker.until(), now + FIRST);
-        assert!(breaker.trip("gone", breaker.until(), breaker.until()));
-        assert_eq!(breaker.until(), now + FIRST + 2 * FIRST);
+        let until = now + FIRST;
+        assert_eq!(breaker.until(), Some(until));
+        assert!(breaker.trip("gone", until, until));
+        assert_eq!(breaker.until(), Some(until + 2 * FIRST));
         breaker.close();
-        assert_eq!(breaker.until(), Time::ZERO);
+        assert_eq!(breaker.until(), Some(Time::ZERO));
+    }
+
+    #[test]
+    fn what_is_gone_stays_gone() {
+        let mut breaker = Breaker::default();
+        let now = Duration::from_secs(9);
+        breaker.end("gone for good", now);
+        breaker.close();
+        breaker.trip("gone", now, now);
+        assert_eq!(breaker.until(), None);
+        assert_eq!(breaker.absence(now).map(|(reason, _)| reason), Some("gone for good".to_owned()));
     }
 
     #[test]
     fn hope_ends() {
         let (mut breaker, mut now, mut tries) = (Breaker::default(), Time::ZERO, 0);
         while breaker.trip("gone", now, now) {
-            now = breaker.until();
+            now = breaker.until().unwrap_or_default();
             tries += 1;
         }
         assert!(now >= PATIENCE && tries < 60, "{tries}");

@@ -95,6 +95,11 @@ impl Channel {
         self.breaker().absence(self.clock.time())
     }
 
+    /// Whether the sink said that nobody should ask it again.
+    pub fn is_gone(&self) -> bool {
+        self.breaker().is_gone()
+    }
+
     pub fn size(&self) -> MutexGuard<'_, Size> {
         self.size.lock().expect("nothing panics while it holds the lock")
     }

@@ -5,6 +5,7 @@ use crate::act::HandsError;
 use futures_util::FutureExt;
 use std::{
     collections::HashSet,
+    future::pending,
     panic::AssertUnwindSafe,
     sync::{Mutex, atomic::Ordering::Relaxed},
     time::Duration,
@@ -129,7 +130,7 @@ impl Part {
 async fn wait(channel: &Channel) -> Result<(Permit, Option<MutexGuard<'_, ()>>), HandsError> {
     let turn = channel.line.lock().await;
     loop {
-        let until = channel.breaker().until();
+        let Some(until) = channel.breaker().until() else { return pending().await };
         channel.clock.sleep_until(until).await;
         let permit = match channel.gate.start(&channel.clock).await {
             Ok(permit) => permit,
@@ -143,7 +144,7 @@ async fn wait(channel: &Channel) -> Result<(Permit, Option<MutexGuard<'_, ()>>),
             }
         };
         // It may have gone while this one waited at the gate.
-        let gone = channel.breaker().until() > until;
+        let gone = channel.breaker().until().is_none_or(|later| later > until);
         if !gone {
             let open = channel.absence().is_some();
             return Ok((permit, open.then_some(turn)));
@@ -175,6 +176,10 @@ async fn attempt(
             meter.timed_out.fetch_add(1, Relaxed);
             // Others may have been answered meanwhile: then it is there.
             (meter.answers.load(Relaxed) == before).then_some(NO_ANSWER)
+        }
+        Outcome::Gone(reason) if channel.manner == Manner::Relay => {
+            channel.breaker().end(reason, now);
+            Some(reason.as_str())
         }
         Outcome::Broken(reason) if channel.manner == Manner::Relay => Some(reason.as_str()),
         Outcome::Answered(verdicts) if verdicts.iter().any(is_unavailable) => {
@@ -230,7 +235,8 @@ fn teach(permit: Permit, answer: &Answer, now: Duration) {
         Outcome::Refused(_)
         | Outcome::TooLarge(_)
         | Outcome::Unavailable(_)
-        | Outcome::Broken(_) => pacer::Outcome::Failed,
+        | Outcome::Broken(_)
+        | Outcome::Gone(_) => pacer::Outcome::Failed,
     };
     let remaining = answer.hint.remaining;
     let hint = pacer::Hint {
@@ -271,8 +277,8 @@ fn judge(
             channel.meter.throttled.fetch_add(1, Relaxed);
             Ok(vec![part])
         }
-        Outcome::Broken(_) if channel.manner == Manner::Relay => Ok(vec![part]),
-        Outcome::Broken(reason) => Err(HandsError::Sink(reason)),
+        Outcome::Broken(_) | Outcome::Gone(_) if channel.manner == Manner::Relay => Ok(vec![part]),
+        Outcome::Broken(reason) | Outcome::Gone(reason) => Err(HandsError::Sink(reason)),
         Outcome::Unavailable(reason) => {
             let alone = alone && channel.manner == Manner::Load;
             Ok(absent(channel, part, Absence::refused(reason, alone), verdicts))

@@ -244,3 +244,31 @@ async fn what_somebody_tries_again_goes_where_routes_lead_now() {
     drain(&store, plan(&sinks, &[("t", "new"), ("*", "old")], retries(10))).await;
     assert_eq!((new.of_key("a"), old.tries()["flaky"]), (vec!["flaky".to_owned()], 1));
 }
+
+/// A sink that says so is not asked again. Its messages wait, those of others do not, and a drain ends.
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_gone_for_good_is_left_alone() {
+    for others in [true, false] {
+        let store = store();
+        let gone = Arc::new(Fake { gone_after: Some(1), one_by_one: true, ..Fake::default() });
+        let there = Arc::new(Fake { takes: Duration::from_millis(50), ..Fake::default() });
+        let texts: Vec<String> = (0..500).map(|n| n.to_string()).collect();
+        let topics = if others { ["gone", "there"] } else { ["gone", "gone"] };
+        let all: Vec<_> =
+            texts.iter().enumerate().map(|(n, it)| (topics[n % 2], "k", it.as_str())).collect();
+        publish(&store, &all).await;
+        let routes = [("gone", "gone"), ("*", "there")];
+        let sinks = [("gone", &gone), ("there", &there)];
+        let plan = plan(&sinks, &routes, TopicPolicy::default());
+        let relay = Relay::new(Arc::new(store.clone()), plan, options("r", true)).unwrap();
+        let began = Instant::now();
+        let report = relay.run(Stop::new()).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        let delivered = if others { 251 } else { 1 };
+        assert_eq!(report.counts.delivered, delivered);
+        assert_eq!((report.counts.dead, report.counts.retried), (0, 0), "none is at fault");
+        assert_eq!(report.gone, [("gone".to_owned(), "closed".to_owned())]);
+        assert_eq!(*gone.calls.lock().unwrap(), [1, 1], "it was asked once more");
+        assert_eq!(outstanding(&store).await, 500 - delivered, "nothing is lost");
+    }
+}

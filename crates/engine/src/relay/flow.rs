@@ -30,6 +30,8 @@ pub(super) struct Flow {
     pub lines: Vec<Line>,
     /// For each line, whether it is read apart from the rest, in all lanes.
     pub lagging: Vec<bool>,
+    /// For each sink, whether it takes nothing any more.
+    pub gone: Vec<bool>,
     pub held: Held,
     /// What was set aside and is on its way again, or is being set aside, until that is settled.
     pub under_way: HashMap<MessageId, UnderWay>,
@@ -97,6 +99,7 @@ impl Flow {
             lanes: Lanes::new(),
             queues: mixes.map(Queue::new).collect(),
             lagging: vec![false; lines.len()],
+            gone: vec![false; plan.sinks.len()],
             lines,
             held: Held::default(),
             under_way: HashMap::new(),
@@ -374,12 +377,13 @@ impl Flow {
         self.settling.is_some()
     }
 
-    /// Whether nothing is on its way, and nothing is to be settled.
+    /// Whether nothing is on its way to a sink that takes something, and nothing is to be settled.
     pub fn is_at_rest(&self) -> bool {
+        let mut queues = self.queues.iter().zip(&self.gone);
         self.settling.is_none()
             && self.aside.is_empty()
             && self.done.is_empty()
-            && self.queues.iter().all(|queue| queue.load().0 == 0)
+            && queues.all(|(queue, gone)| *gone || queue.load().0 == 0)
     }
 }
 

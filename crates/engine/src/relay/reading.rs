@@ -52,9 +52,9 @@ impl Flow {
         let lease =
             |(lane, state): (&Lane, &LaneState)| LaneLease { lane: *lane, fence: state.fence };
         let lanes: Vec<LaneLease> = staying.map(lease).collect();
-        let lagging = self.lagging.iter().filter(|lagging| **lagging).count();
-        let whole = lines.len() == lagging + 1
-            && !closed.contains(&true)
+        let read_apart = (0..self.lines.len()).filter(|it| self.lagging[*it] && !self.is_gone(*it));
+        let whole = lines.len() == read_apart.count() + 1
+            && (0..closed.len()).all(|sink| !closed[sink] || self.is_gone(sink))
             && lanes.len() == self.lanes.len();
         let names = self.lines.iter().zip(closed).filter(|(_, closed)| *closed);
         let request = ClaimRequest {
@@ -112,7 +112,12 @@ impl Flow {
 
     fn is_full(&self, sink: usize) -> bool {
         let (messages, bytes) = self.queues[sink].load();
-        messages >= MAX_QUEUED || bytes >= MAX_QUEUED_BYTES
+        messages >= MAX_QUEUED || bytes >= MAX_QUEUED_BYTES || self.is_gone(sink)
+    }
+
+    /// Whether a line's sink takes nothing any more.
+    fn is_gone(&self, line: LineNumber) -> bool {
+        self.gone.get(line).copied().unwrap_or(false)
     }
 
     fn is_slow(&self, sink: usize, waits: &[Duration]) -> bool {
@@ -124,7 +129,7 @@ impl Flow {
         let attached = |flow: &Self, sink: usize| !flow.lagging[sink];
         let somebody_waits = (0..slow.len()).any(|sink| attached(self, sink) && !slow[sink]);
         for (sink, slow) in slow.iter().enumerate() {
-            if *slow && somebody_waits && attached(self, sink) {
+            if *slow && (somebody_waits || self.is_gone(sink)) && attached(self, sink) {
                 tracing::info!("{} is slow: its messages are read apart", self.lines[sink].name);
                 self.detach(sink);
             }

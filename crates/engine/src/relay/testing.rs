@@ -28,6 +28,8 @@ pub(super) struct Fake {
     pub takes: Duration,
     /// It is not there before this.
     pub absent_until: Option<Instant>,
+    /// It takes nothing any more after so many requests.
+    pub gone_after: Option<usize>,
     pub by_topic: bool,
     pub one_by_one: bool,
     /// One bad item and all are refused.
@@ -90,13 +92,19 @@ impl Sink for Fake {
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
-        self.calls.lock().unwrap().push(delivery.items.len());
+        let calls = {
+            let mut calls = self.calls.lock().unwrap();
+            calls.push(delivery.items.len());
+            calls.len()
+        };
         sleep(self.takes).await;
         let absent = self.absent_until.is_some_and(|until| Instant::now() < until);
         let topics: BTreeSet<&str> = delivery.items.iter().map(|item| item.topic).collect();
         assert!(!self.by_topic || topics.len() == 1, "one topic per request");
         let is_bad = |item: &Item<'_>| item.text().unwrap().contains("bad");
-        let outcome = if absent {
+        let outcome = if self.gone_after.is_some_and(|after| calls > after) {
+            Outcome::Gone("closed".to_owned())
+        } else if absent {
             Outcome::Unavailable("gone".to_owned())
         } else if self.refuses && delivery.items.iter().any(is_bad) {
             Outcome::Refused("one is bad".to_owned())

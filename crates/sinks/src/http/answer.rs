@@ -35,7 +35,7 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
         // Whatever a receiver of messages says beside that is its own affair.
         200..=299 if asked.message => all(asked.items, Verdict::Done),
         200..=299 => accepted(reply, asked.items, now),
-        410 if asked.message || !asked.addressed => Outcome::Broken(gone(reply)),
+        410 if asked.message || !asked.addressed => Outcome::Gone(gone(reply)),
         404 | 410 if asked.addressed => Outcome::Refused(reason()),
         404 => Outcome::Broken(format!("there is nothing at this address: {}", reason())),
         // The first attempt, whose answer never came, may still be under way.
@@ -46,7 +46,6 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
     }
 }
 
-/// Nothing will ever be taken there again.
 fn gone(reply: &Reply) -> String {
     let reason = reason::of(reply.status, &reply.body);
     let said = reason.strip_prefix("it answered 410").unwrap_or_default();

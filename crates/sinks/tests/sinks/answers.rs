@@ -129,7 +129,7 @@ async fn a_redirect_is_not_followed() {
 async fn an_address_where_nothing_is_breaks_the_sink() {
     let gone = canned("410 Gone", "").await;
     let reason = "the receiver is gone for good (410)".to_owned();
-    assert_eq!(gone, Outcome::Broken(reason));
+    assert_eq!(gone, Outcome::Gone(reason));
     let service = start(Spec::default());
     let sink = http(&format!("{}/nowhere", service.url()), GROUP);
     let Outcome::Broken(reason) = deliver(&sink, &["{}"]).await.outcome else { panic!() };

@@ -9,6 +9,9 @@ use tokio::time::Instant;
 /// A message that was published a moment ago is decided a moment later.
 const HELD_BACK: Duration = Duration::from_millis(3);
 
+/// A drain that waits for longer says so.
+const WAITS_LONG: Duration = Duration::from_secs(5);
+
 /// A transaction that holds messages back for longer is named.
 const HELD_BACK_LONG: Duration = Duration::from_secs(5);
 
@@ -21,6 +24,7 @@ impl Work<'_> {
         if self.look.looking || now < self.look.next {
             return;
         }
+        self.flow.gone = self.relay.channels.iter().map(|channel| channel.is_gone()).collect();
         let waits: Vec<Duration> =
             (0..self.sending.len()).map(|sink| self.wait(sink, now)).collect();
         let Some((request, asked)) = self.flow.ask(&waits) else {
@@ -76,6 +80,9 @@ impl Work<'_> {
         };
         self.look.next = now + claim.next_due.map_or(pause, |due| due.min(pause));
         self.name_holder(claim.held_back && !found, now);
+        if !found {
+            self.tell_wait(claim.next_due);
+        }
         self.flow.claimed(claim, asked, now);
         let news = if self.flow.aside.is_empty() { IDLE_FLUSH } else { FLUSH };
         self.settle_by(now + news);
@@ -91,6 +98,18 @@ impl Work<'_> {
     fn held_back(&self, now: Instant) -> Duration {
         let Some(since) = self.look.held_back_since else { return Duration::ZERO };
         ((now - since) / 8).clamp(HELD_BACK, self.relay.options.poll.max(HELD_BACK))
+    }
+
+    /// Says once that a drain waits for what is not due for long.
+    fn tell_wait(&mut self, next_due: Option<Duration>) {
+        let long = next_due.filter(|due| *due > WAITS_LONG);
+        let Some(due) = long.filter(|_| self.relay.options.drain && self.flow.is_at_rest()) else {
+            return;
+        };
+        if !std::mem::replace(&mut self.look.wait_told, true) {
+            let seconds = due.as_secs();
+            tracing::info!("what is left is not due yet: the next message is in {seconds} s");
+        }
     }
 
     /// Says once which transaction keeps messages from being read, if one does for long.

@@ -17,7 +17,8 @@ impl Work<'_> {
         if !self.look.nothing_left || self.look.looking || !self.flow.is_at_rest() {
             return Ok(false);
         }
-        if self.lanes.relays == 1 && self.flow.lanes.len() == usize::from(LANES) {
+        let alone = self.lanes.relays == 1 && self.flow.lanes.len() == usize::from(LANES);
+        if alone || self.flow.gone.contains(&true) {
             return Ok(true);
         }
         self.look.nothing_left = false;
@@ -74,6 +75,8 @@ impl Work<'_> {
     /// Waits for what is on its way, settles it, and gives all lanes back.
     pub(super) async fn finish(&mut self) {
         let grace = self.relay.options.grace;
+        // What waits for a sink that is gone would wait for ever.
+        self.recall();
         let rest = async {
             while self.is_busy() {
                 // What is on its way is this relay's until it is back.

@@ -85,6 +85,8 @@ pub struct RelayReport {
     pub counts: Counts,
     /// What was sent, by sink.
     pub sent: Vec<(String, Sent)>,
+    /// Sinks that take nothing any more, with the reason. Their messages wait.
+    pub gone: Vec<(String, String)>,
 }
 
 /// Why a relay ended before its time.
@@ -150,9 +152,11 @@ impl Relay {
         let ended = work.until_done().await;
         work.finish().await;
         ended?;
-        let names = self.plan.sinks.iter().map(|sink| sink.name.clone());
-        let sent = names.zip(self.channels.iter().map(|channel| channel.meter.sent())).collect();
-        Ok(RelayReport { counts: work.flow.counts, sent })
+        let named = || self.plan.sinks.iter().map(|sink| sink.name.clone()).zip(&self.channels);
+        let sent = named().map(|(name, channel)| (name, channel.meter.sent())).collect();
+        let gone = named().filter(|(_, channel)| channel.is_gone());
+        let gone = gone.filter_map(|(name, channel)| Some((name, channel.absence()?.0))).collect();
+        Ok(RelayReport { counts: work.flow.counts, sent, gone })
     }
 }
 
@@ -197,6 +201,8 @@ struct Look {
     backoff: Backoff,
     held_back_since: Option<Instant>,
     holder_named: Option<Instant>,
+    /// It was said what a drain waits for.
+    wait_told: bool,
     /// The last look found nothing, and nothing will be due.
     nothing_left: bool,
     /// Something was set aside since the look began: it may have missed it.
@@ -231,6 +237,7 @@ impl<'r> Work<'r> {
                 backoff: Backoff::new(noise),
                 held_back_since: None,
                 holder_named: None,
+                wait_told: false,
                 nothing_left: false,
                 missed: false,
             },

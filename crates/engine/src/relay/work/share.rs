@@ -74,8 +74,9 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Groups that are not sent yet come back: some lanes are not this relay's any more, or should not be.
-    fn recall(&self) {
+    /// Groups that are not sent yet come back: some lanes are not this relay's any more, or should not be, or
+    /// it ends.
+    pub(super) fn recall(&self) {
         self.lanes.recalled.send_modify(|times| *times += 1);
     }
 

@@ -43,7 +43,7 @@ fn a_status_says_what_became_of_the_group() {
         ),
         (404, Outcome::Broken(text("there is nothing at this address: it answered 404: no"))),
         (405, Outcome::Broken(text("it answered 405: no"))),
-        (410, Outcome::Broken(text("the receiver is gone for good (410): no"))),
+        (410, Outcome::Gone(text("the receiver is gone for good (410): no"))),
         (415, Outcome::Broken(text("it answered 415: no"))),
         (408, Outcome::Unavailable(text("it answered 408: no"))),
         (413, Outcome::TooLarge(text("it answered 413: no"))),
@@ -136,11 +136,11 @@ fn an_item_with_an_address_of_its_own_is_the_one_not_found() {
 }
 
 #[test]
-fn a_receiver_of_messages_that_is_gone_breaks_the_sink() {
+fn a_receiver_of_messages_may_be_gone() {
     let one = Asked { items: 1, addressed: true, message: true, ..ASKED };
     let judged = |status| judge(&reply(status, &[], ""), one, SystemTime::UNIX_EPOCH);
     let reason = "the receiver is gone for good (410)".to_owned();
-    assert_eq!(judged(410), Outcome::Broken(reason));
+    assert_eq!(judged(410), Outcome::Gone(reason));
     assert_eq!(judged(404), Outcome::Refused("it answered 404".to_owned()));
     let taken = reply(207, &[], r#"{"results":[]}"#);
     let outcome = judge(&taken, one, SystemTime::UNIX_EPOCH);
