@@ -52,6 +52,15 @@ pub fn bar_style(template: &str, all: u64) -> ProgressStyle {
     )
 }
 
+/// Text of others as it may be printed: what would steer the terminal is written out.
+pub fn harmless(text: &str) -> String {
+    let shown = |c: char| match c.is_control() {
+        true => c.escape_default().collect(),
+        false => c.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
 /// Text for one line of the terminal that people look at: cut rather than wrapped.
 pub fn one_line(text: &str) -> String {
     let (_, columns) = console::Term::stderr().size();

@@ -177,6 +177,36 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
 }
 
 #[test]
+fn a_receiver_that_is_gone_is_left_alone_and_a_drain_says_so() {
+    let (place, service) = (Place::new(), Service::start(410));
+    let routes = "[[routes]]\ntopic = 'other'\nsink = 'out'\n[sinks.out]\nkind = 'file'\npath = 'out.ndjson'\n";
+    place.write("tidegate.toml", format!("store = 'sqlite:box.db'\n{routes}{}", service.config()));
+    place.ok(&["publish", "orders", "1"]);
+    place.ok(&["publish", "orders", "2"]);
+    place.ok(&["publish", "other", "3"]);
+    let said = place.tidegate(&["relay", "--drain", "--json"]);
+    let report = said.json();
+    assert_eq!((&report["counts"]["delivered"], said.code), (&json!(1), 3), "{}", said.stderr);
+    assert!(report["gone"]["hook"].as_str().unwrap().contains("gone for good (410)"), "{report}");
+    assert_eq!(report["sent"]["hook"]["requests"], 1, "nobody asks again");
+    assert_eq!(place.json(&["outbox", "status"])["outstanding"], 2, "its messages wait");
+    service.status.store(204, Relaxed);
+    assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 2, "it is back");
+}
+
+#[test]
+fn what_others_wrote_does_not_steer_the_terminal() {
+    let place = Place::new();
+    place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
+    let (key, text) = ("\u{1b}[31mred", "two\nlines \u{1b}[0m");
+    place.ok(&["publish", "orders", "--key", key, "--header", "content-type: text/plain", text]);
+    let shown = place.ok(&["outbox", "show", "1"]);
+    assert!(shown.contains("key        \\u{1b}[31mred"), "{shown}");
+    assert!(shown.contains("published  ") && shown.contains("\ntwo\nlines "), "{shown}");
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
 fn a_relay_ends_when_nobody_reads_what_it_prints() {
     let place = Place::new();
     place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
@@ -234,6 +264,7 @@ fn what_cannot_be_is_refused_and_nothing_is_lost() {
     place.ok(&["publish", "orders", "{}"]);
     refused(&["relay"], "there are no routes");
     refused(&["relay", "--to", "nowhere"], "there is no sink `nowhere`");
+    refused(&["relay", "--to", "stdot"], "did you mean `stdout`?");
     place.write("tidegate.toml", "[[routes]]\ntopic = '*'\nsinc = 'x'");
     refused(&["relay"], "`sinc` is no key here; did you mean `sink`?");
     place.write("tidegate.toml", "[sinks.x]\nkind = 'htpt'\n[[routes]]\ntopic = '*'\nsink = 'x'");

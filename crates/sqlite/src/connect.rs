@@ -39,7 +39,7 @@ pub(crate) fn connect(path: &Path, open: Open) -> Result<Connections, StoreError
     let place = survey(path)?;
     if !place.exists && open == Open::Existing {
         let message = format!(
-            "there is no store at `{}`: `tidegate run`, `submit` or `migrate` make one",
+            "there is no store at `{}`: `tidegate run`, `submit`, `publish` or `migrate` make one",
             path.display()
         );
         return Err(bad_address(message));

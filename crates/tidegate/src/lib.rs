@@ -39,6 +39,12 @@ pub use tidegate_records as records;
 pub use tidegate_sinks as sinks;
 pub use tidegate_workloads as workloads;
 
+/// Publishing in the caller's own transaction: messages are there if and when it commits.
+pub mod publish {
+    pub use tidegate_postgres::publish as postgres;
+    pub use tidegate_sqlite::publish as sqlite;
+}
+
 /// A name for a worker that no other process has.
 pub fn worker_id() -> WorkerId {
     use std::hash::{BuildHasher, RandomState};

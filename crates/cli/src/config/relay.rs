@@ -72,7 +72,8 @@ impl TryFrom<Table> for OutboxConfig {
         let keep = table.remove("keep").map(Span::deserialize).transpose();
         let keep = keep.map_err(|error| error.message().to_owned())?;
         let known = (!table.is_empty()).then(|| Mapping::deserialize(table)).transpose();
-        let table = known.map_err(|error| unknown_field(error.message()))?;
+        let all = |message: &str| message.replacen("one of ", "one of `keep`, ", 1);
+        let table = known.map_err(|error| unknown_field(&all(error.message())))?;
         Ok(Self { keep, table })
     }
 }
@@ -143,7 +144,8 @@ fn declared(config: &Config, name: &str) -> Result<Table> {
             Ok([("kind".to_owned(), "stdout".into())].into_iter().collect())
         }
         None => {
-            let hint = did_you_mean(name, config.sinks.keys().map(String::as_str));
+            let known = config.sinks.keys().map(String::as_str).chain(["stdout"]);
+            let hint = did_you_mean(name, known);
             Err(anyhow!("there is no sink `{name}`{hint}; declare it as [sinks.{name}]"))
         }
     }
@@ -191,6 +193,8 @@ mod tests {
         assert!(refused("").contains("there are no routes"));
         let text = refused("[sinks.crm]\nkind = 'stdout'\n[[routes]]\ntopic = '*'\nsink = 'crn'");
         assert!(text.contains("did you mean `crm`?"), "{text}");
+        let text = refused("[outbox]\nkep = '1d'");
+        assert!(text.contains("did you mean `keep`?"), "{text}");
         let text = refused("[outbox]\npreset = 'debezium'\npaylod = 'x'");
         assert!(text.contains("did you mean `payload`?"), "{text}");
         let text = "[[topics]]\ntopic = 'a'\ncoalesce = true\norder = 'none'";

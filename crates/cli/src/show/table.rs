@@ -15,7 +15,7 @@ pub fn table<const N: usize>(headings: [&str; N], words: usize, rows: Vec<[Strin
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(headings);
-    table.add_rows(rows);
+    table.add_rows(rows.iter().map(|row| row.each_ref().map(|cell| out::harmless(cell))));
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if at >= words {
@@ -114,6 +114,12 @@ mod tests {
         assert_eq!(bar(0.5), "█".repeat(BAR / 2));
         assert_eq!(bar(0.0), "");
         assert_eq!(bar(1.0 / (BAR as f64 * 8.0)), "▏");
+    }
+
+    #[test]
+    fn what_is_in_a_cell_stays_there() {
+        let text = table(["key"], 1, vec![["a\u{1b}[2J\nb".to_owned()]]);
+        assert_eq!(text, "key\na\\u{1b}[2J\\nb\n");
     }
 
     #[test]

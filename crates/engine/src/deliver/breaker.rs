@@ -99,7 +99,10 @@ mod tests {
         breaker.close();
         breaker.trip("gone", now, now);
         assert_eq!(breaker.until(), None);
-        assert_eq!(breaker.absence(now).map(|(reason, _)| reason), Some("gone for good".to_owned()));
+        assert_eq!(
+            breaker.absence(now).map(|(reason, _)| reason),
+            Some("gone for good".to_owned())
+        );
     }
 
     #[test]

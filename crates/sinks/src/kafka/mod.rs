@@ -33,6 +33,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
+/// How long brokers may take to answer a check. It cannot be called off: a process that ends waits for it.
+const CHECK: Duration = Duration::from_secs(5);
+
 /// Delivers to topics of Kafka.
 #[derive(Debug)]
 pub struct Kafka {
@@ -179,7 +182,7 @@ impl Sink for Kafka {
     }
 
     async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
-        let (sender, patience) = (self.producers.current(), self.timeout / 2);
+        let (sender, patience) = (self.producers.current(), CHECK.min(self.timeout / 2));
         let asked = spawn_blocking(move || {
             let found = sender.producer.client().fetch_metadata(None, patience);
             found.map(drop).map_err(|error| (error, sender.watch.trouble()))

@@ -1,6 +1,11 @@
 //! `tidegate outbox show`
 
-use crate::{app::App, exit::Exit, out, show::number::span};
+use crate::{
+    app::App,
+    exit::Exit,
+    out,
+    show::{number::span, status::ago},
+};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tidegate::{
@@ -55,6 +60,7 @@ fn as_text(message: &Message, stuck: Option<&Stuck>) -> String {
         format!("topic      {}", message.topic),
     ];
     lines.extend(message.key.as_ref().map(|key| format!("key        {key}")));
+    lines.push(format!("published  {} ago", ago(message.published_ms)));
     if let Some(stuck) = stuck {
         let due = stuck.due_in.map(|due| format!(", due in {}", span(due))).unwrap_or_default();
         lines.push(format!("state      {}{due}", stuck.state.as_str()));
@@ -67,8 +73,9 @@ fn as_text(message: &Message, stuck: Option<&Stuck>) -> String {
         }
     }
     lines.extend(message.headers.iter().map(|(name, value)| format!("header     {name}: {value}")));
+    let lines: Vec<String> = lines.iter().map(|line| out::harmless(line)).collect();
     let payload = match text(message) {
-        Some(text) => text.to_owned(),
+        Some(text) => text.split('\n').map(out::harmless).collect::<Vec<_>>().join("\n"),
         None => format!("({} bytes that are no text)", message.payload.len()),
     };
     format!("{}\n\n{payload}\n", lines.join("\n"))
