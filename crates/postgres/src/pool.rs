@@ -14,7 +14,7 @@ use std::{
 use tidegate_core::{StoreError, limits::STORE_DEADLINE};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::{
-    Config, IsolationLevel, NoTls, Row,
+    Config, NoTls, Row,
     types::{ToSql, Type},
 };
 
@@ -150,7 +150,8 @@ impl Pool {
     }
 
     /// Calls a function whose parts must each see what others have committed before it, whatever isolation the
-    /// database has by default.
+    /// database has by default. The end of its transaction is sent before its answer is there: whoever stops
+    /// here leaves nothing open.
     pub(crate) async fn call(
         &self,
         operation: &'static str,
@@ -159,12 +160,15 @@ impl Pool {
     ) -> Result<Vec<Row>, StoreError> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         self.with_connection(operation, STORE_DEADLINE, async |client| {
-            let transaction = client.build_transaction();
-            let transaction = transaction.isolation_level(IsolationLevel::ReadCommitted);
-            let transaction = transaction.start().await?;
-            let rows = transaction.query_typed(sql, params).await?;
-            transaction.commit().await?;
-            Ok(rows)
+            let (begun, rows, ended) = tokio::join!(
+                biased;
+                client.batch_execute("begin isolation level read committed"),
+                client.query_typed(sql, params),
+                client.batch_execute("commit"),
+            );
+            begun?;
+            let rows = rows?;
+            ended.map(|()| rows)
         })
         .await
     }

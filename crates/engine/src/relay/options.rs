@@ -6,7 +6,7 @@ use tidegate_core::WorkerId;
 /// How a relay works.
 #[derive(Clone, Debug)]
 pub struct RelayOptions {
-    /// Names the relay, for people.
+    /// Names the relay: no other has this name, nor had it before.
     pub relay: WorkerId,
     /// How long lanes stay with a relay that does not answer any more: how late a crash is noticed.
     pub lease: Duration,

@@ -130,7 +130,11 @@ impl Flow {
         let somebody_waits = (0..slow.len()).any(|sink| attached(self, sink) && !slow[sink]);
         for (sink, slow) in slow.iter().enumerate() {
             if *slow && (somebody_waits || self.is_gone(sink)) && attached(self, sink) {
-                tracing::info!("{} is slow: its messages are read apart", self.lines[sink].name);
+                let name = &self.lines[sink].name;
+                match self.is_gone(sink) {
+                    true => tracing::warn!("{name} takes nothing any more: its messages wait"),
+                    false => tracing::info!("{name} is slow: its messages are read apart"),
+                }
                 self.detach(sink);
             }
         }

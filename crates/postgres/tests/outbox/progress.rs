@@ -23,7 +23,7 @@ fn cursors(lanes: &[Gained]) -> Vec<i64> {
     lanes.iter().map(|gained| gained.cursor).collect()
 }
 
-/// A snapshot that is open for long keeps all versions of rows: only as many as settlements may be made.
+/// A snapshot that is open for long keeps all versions of rows: those that are looked up have one.
 #[tokio::test]
 async fn a_settlement_changes_no_row_that_is_looked_up() {
     let database = Database::create(POSTGRES).await;
@@ -53,7 +53,7 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         "alter database {} set default_transaction_isolation = 'repeatable read'",
         database.url().path().trim_start_matches('/')
     );
-    let store = database.store().await;
+    drop(database.store().await);
     for isolation in ["", &strict] {
         database.execute(if isolation.is_empty() { "select" } else { isolation }).await;
         let store = database.connect().await;
@@ -76,10 +76,11 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         assert_eq!(late.len(), ALL);
         let rows = "select relay from tidegate.progress";
         assert_eq!(database.rows(rows).await.len(), 0, "lanes say how far they were");
-        database.execute("update tidegate.lane set cursor = 0, expires_at = now()").await;
+        database
+            .execute("update tidegate.lane set cursor = 0, relay = null, expires_at = now()")
+            .await;
         database.execute("delete from tidegate.relay").await;
     }
-    drop(store);
 }
 
 /// Lanes that go back and forth are where the last of their relays has left them.
@@ -105,5 +106,10 @@ async fn progress_goes_with_the_lanes() {
     assert_eq!(cursors(&rest), [20; ALL / 2]);
     let rows = "select relay, number from tidegate.progress";
     assert_eq!(database.rows(rows).await, [["b", "1"]]);
+    assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
+    let all = b.iter().chain(&rest).map(|it| it.lease).collect();
+    let give_back = GiveBack { relay: WorkerId("b".to_owned()), lanes: all, ends: true };
+    store.give_back_lanes(give_back).await.unwrap();
+    assert_eq!(database.rows(rows).await.len(), 0, "whoever ends leaves nothing behind");
     assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
 }

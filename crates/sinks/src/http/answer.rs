@@ -35,8 +35,10 @@ pub fn judge(reply: &Reply, asked: Asked<'_>, now: SystemTime) -> Outcome {
         // Whatever a receiver of messages says beside that is its own affair.
         200..=299 if asked.message => all(asked.items, Verdict::Done),
         200..=299 => accepted(reply, asked.items, now),
-        410 if asked.message || !asked.addressed => Outcome::Gone(gone(reply)),
+        // What is not there is at the address of this item; others have their own.
+        410 if asked.addressed && asked.message => Outcome::Refused(gone(reply)),
         404 | 410 if asked.addressed => Outcome::Refused(reason()),
+        410 => Outcome::Gone(gone(reply)),
         404 => Outcome::Broken(format!("there is nothing at this address: {}", reason())),
         // The first attempt, whose answer never came, may still be under way.
         409 if asked.recognizable => all(asked.items, Verdict::Retry(reason())),

@@ -111,10 +111,13 @@ async fn a_signature_verifies_with_the_secret() {
 #[tokio::test]
 async fn a_receiver_that_is_gone_is_not_asked_again() {
     let service = Canned::start("410 Gone", r#"{"error":"moved away"}"#).await;
-    let sink = http(&format!("{}/{{key}}", service.url), "body = 'message'");
-    let outcome = deliver(&sink, &[], b"{}").await.outcome;
     let reason = "the receiver is gone for good (410): moved away".to_owned();
-    assert_eq!(outcome, Outcome::Gone(reason));
+    for (path, expected) in
+        [("hook", Outcome::Gone(reason.clone())), ("{key}", Outcome::Refused(reason))]
+    {
+        let sink = http(&format!("{}/{path}", service.url), "body = 'message'");
+        assert_eq!(deliver(&sink, &[], b"{}").await.outcome, expected);
+    }
 }
 
 #[tokio::test]

@@ -17,8 +17,7 @@ impl Work<'_> {
         if !self.look.nothing_left || self.look.looking || !self.flow.is_at_rest() {
             return Ok(false);
         }
-        let alone = self.lanes.relays == 1 && self.flow.lanes.len() == usize::from(LANES);
-        if alone || self.flow.gone.contains(&true) {
+        if self.lanes.relays == 1 && self.flow.lanes.len() == usize::from(LANES) {
             return Ok(true);
         }
         self.look.nothing_left = false;
@@ -34,7 +33,10 @@ impl Work<'_> {
         let later =
             StuckQuery { state: Some(StuckState::Later), limit: 1, ..StuckQuery::default() };
         let topics = self.relay.store.outbox().await?.topics;
-        let is_stuck = topics.iter().all(|topic| topic.outstanding == stuck(topic))
+        let is_gone = |it: &TopicStatus| {
+            self.relay.plan.sink_of(&it.topic).is_some_and(|sink| self.flow.gone[sink])
+        };
+        let is_stuck = topics.iter().all(|it| is_gone(it) || it.outstanding == stuck(it))
             && self.relay.store.stuck(later).await?.is_empty();
         Ok(is_stuck && !self.waits_for_others(&topics))
     }

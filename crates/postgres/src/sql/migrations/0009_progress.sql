@@ -1,9 +1,9 @@
 -- Progress of relays is appended, one row per settlement, and lanes change only with their leases: while a
 -- snapshot is open for long, versions of rows that it may see stay, and what changes often becomes slow to
--- find. May be applied twice.
+-- find. Relays of earlier versions do not look there: they end with an error. May be applied twice.
 
 -- How far a relay's lanes are. The last of its rows holds all that the earlier ones did; it is found from the
--- end of the index, past none of those that were deleted.
+-- end of the index, before those that were deleted. Names of relays are unique to each of their lives.
 create table if not exists tidegate.progress (
     relay text not null,
     number bigint not null,                         -- of the settlement
@@ -31,12 +31,14 @@ select l.lane, greatest(l.cursor, p.cursors[l.lane + 1]) as cursor
 from tidegate.lane l
 left join last p on p.relay = l.relay;
 
--- Notes how far lanes are; their rows are locked. False if a later settlement of the relay was noted before.
+-- Notes how far lanes are; their rows are locked. A relay settles one thing after the other. False if a later
+-- settlement of it was noted before. A plan that was made while there was little to read must not read all.
 create or replace function tidegate.note_progress(
     relay text, number bigint, lanes smallint[], cursors bigint[]
 )
 returns boolean
 language plpgsql
+set enable_seqscan = off
 as $$
 #variable_conflict use_variable
 declare
@@ -47,13 +49,19 @@ begin
     where p.relay = relay
     order by p.number desc
     limit 1;
+    -- It may have been deleted by a later one that this transaction cannot see: that is an error then.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from tidegate.progress p where p.relay = relay and p.number = last.number for update;
+    end if;
     if last.number > number then
         return false;
     end if;
     insert into tidegate.progress (relay, number, cursors)
     select relay, number, array_agg(greatest(last.cursors[n + 1], c.cursor) order by n)
     from generate_series(0, 63) as n
-    left join unnest(lanes, cursors) as c (lane, cursor) on c.lane = n
+    left join (
+        select lane, max(cursor) as cursor from unnest(lanes, cursors) as c (lane, cursor) group by lane
+    ) c on c.lane = n
     on conflict on constraint progress_pkey do update set cursors = excluded.cursors;
     delete from tidegate.progress p
     where p.relay = relay and p.number = last.number and p.number < number;
@@ -93,9 +101,29 @@ begin
 end
 $$;
 
--- Leases lanes that nobody has. Lanes are locked before it is looked how far they are: nothing that their former
--- relay settled is missed. A relay that holds none has settled nothing yet: what is noted under its name is by
--- another one, whose numbers it does not go on with.
+-- Forgets the progress of those of some relays that have no lane any more: nobody asks for it.
+create or replace function tidegate.forget_progress(relays text[])
+returns void
+language sql
+as $$
+    delete from tidegate.progress p
+    using (
+        select o.relay, o.number
+        from unnest(relays) as f (relay)
+        cross join lateral (
+            select o.relay, o.number
+            from tidegate.progress o
+            where o.relay = f.relay
+            order by o.number desc
+            limit 1
+        ) o
+        where not exists (select from tidegate.lane l where l.relay = f.relay)
+    ) o
+    where p.relay = o.relay and p.number = o.number
+$$;
+
+-- Leases lanes that nobody has. They are locked before it is looked how far they are: nothing that their former
+-- relay settled is missed. A relay that holds none goes on with no numbers of another one under its name.
 create or replace function tidegate.take(relay text, lease_ms bigint, most bigint, holds_none boolean)
 returns table (lane smallint, fence bigint, cursor bigint, before text)
 language plpgsql
@@ -103,6 +131,7 @@ as $$
 #variable_conflict use_column
 declare
     free smallint[];
+    former text[];
 begin
     -- A fence that a crash takes back would be given to two.
     perform set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
@@ -123,6 +152,7 @@ begin
         limit most
         for update skip locked
     );
+    former := array(select distinct l.relay from tidegate.lane l where l.lane = any (free));
     return query
     update tidegate.lane l
     set fence = nextval('tidegate.fence'), relay = take.relay, disturbed = false, cursor = p.cursor,
@@ -130,20 +160,12 @@ begin
     from tidegate.position p
     where l.lane = any (free) and p.lane = l.lane
     returning l.lane, l.fence, l.cursor, l.before::text;
-    -- Nobody asks for the progress of those that have no lane any more.
-    delete from tidegate.progress p
-    using (
-        select p.relay, p.number
-        from tidegate.progress p
-        where not exists (select from tidegate.lane l where l.relay = p.relay)
-        for update skip locked
-    ) o
-    where p.relay = o.relay and p.number = o.number;
+    perform tidegate.forget_progress(former);
 end
 $$;
 
 -- Gives lanes back before their time, and forgets a relay that ends. Lanes that were lost are passed over. What a
--- relay sent before and arrives later is late: it would lease the lane once more.
+-- relay sent before and arrives later is late.
 create or replace function tidegate.give_back(
     relay text, ends boolean, lanes smallint[], fences bigint[]
 )
@@ -165,7 +187,10 @@ begin
     set expires_at = now(), relay = null, fence = 0, cursor = p.cursor
     from tidegate.position p
     where l.lane = any (mine) and p.lane = l.lane;
-    delete from tidegate.relay r where r.relay = give_back.relay and ends;
+    if ends then
+        delete from tidegate.relay r where r.relay = give_back.relay;
+        perform tidegate.forget_progress(array[give_back.relay]);
+    end if;
 end
 $$;
 

@@ -1,5 +1,5 @@
--- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds and that have no
--- later settlement. What somebody dropped meanwhile is not set aside again. Returns the
+-- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds, unless
+-- a later settlement of their relay was there before. What somebody dropped meanwhile is not set aside again. Returns the
 -- lanes that it moved, and the keys for which nothing that holds them is left.
 --
 -- Of every key that it touches, the first that waits becomes due, unless one before it holds the key; all
@@ -55,6 +55,7 @@ fell_behind as (
     order by n.lane, n.sink
     on conflict (lane, sink) do update
     set topics = excluded.topics, regex = excluded.regex, cursor = excluded.cursor
+    where (g.topics, g.regex, g.cursor) is distinct from (excluded.topics, excluded.regex, excluded.cursor)
 ),
 gone as (
     delete from tidegate.aside a

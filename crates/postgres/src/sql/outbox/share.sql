@@ -5,7 +5,12 @@
 -- Indexes: the primary keys of lane (64 rows) and relay.
 --
 -- $1 relay, $2 lease in ms, $3 lanes held, $4 their fences
-with alive as (
+with durable as materialized (
+    -- A lease that a crash takes back would be given to two.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+alive as (
     insert into tidegate.relay as r (relay, expires_at)
     values ($1, now() + $2 * interval '1 ms')
     on conflict (relay) do update set expires_at = excluded.expires_at
@@ -42,5 +47,6 @@ renewed as (
 )
 select r.live, s.lanes as share, least(greatest(s.lanes - s.held, 0), s.free) as wanted, h.lane, h.disturbed
 from relays r
+cross join durable
 cross join share s
 left join renewed h on true

@@ -140,7 +140,10 @@ fn a_receiver_of_messages_may_be_gone() {
     let one = Asked { items: 1, addressed: true, message: true, ..ASKED };
     let judged = |status| judge(&reply(status, &[], ""), one, SystemTime::UNIX_EPOCH);
     let reason = "the receiver is gone for good (410)".to_owned();
-    assert_eq!(judged(410), Outcome::Gone(reason));
+    assert_eq!(judged(410), Outcome::Refused(reason.clone()), "others are elsewhere");
+    let only = Asked { addressed: false, ..one };
+    let outcome = judge(&reply(410, &[], ""), only, SystemTime::UNIX_EPOCH);
+    assert_eq!(outcome, Outcome::Gone(reason));
     assert_eq!(judged(404), Outcome::Refused("it answered 404".to_owned()));
     let taken = reply(207, &[], r#"{"results":[]}"#);
     let outcome = judge(&taken, one, SystemTime::UNIX_EPOCH);

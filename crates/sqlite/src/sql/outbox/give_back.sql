@@ -1,5 +1,5 @@
 -- Gives lanes back at ?2, those of the array ?1 of [lane, fence] that are still held. What a relay sent
--- before and arrives later is late: it would lease the lane once more. Served by the key of lane.
+-- before and arrives later is late. Served by the key of lane.
 UPDATE lane
 SET expires_ms = ?2, relay = NULL, fence = 0
 FROM json_each(?1) AS held
