@@ -113,3 +113,37 @@ async fn progress_goes_with_the_lanes() {
     assert_eq!(database.rows(rows).await.len(), 0, "whoever ends leaves nothing behind");
     assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
 }
+
+/// A copy of an earlier settlement that waited while a later one was settled is late, however little it can see.
+#[tokio::test]
+async fn a_copy_that_waited_is_late_under_any_isolation() {
+    for isolation in ["read committed", "repeatable read"] {
+        let database = Database::create(POSTGRES).await;
+        drop(database.store().await);
+        let name = database.url().path().trim_start_matches('/').to_owned();
+        let set = format!("set default_transaction_isolation = '{isolation}'");
+        database.execute(&format!("alter database {name} {set}")).await;
+        let store = database.connect().await;
+        let lanes = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+        store.settle_messages(settlement(&lanes, 5, 50)).await.unwrap();
+        let later = database.client().await;
+        run(&later, "begin").await;
+        let sql =
+            "select tidegate.advance(array_agg(lane order by lane), array_agg(fence order by lane),
+            array_fill(60::bigint, array[64]), 6) from tidegate.lane";
+        later.query_one(sql, &[]).await.unwrap();
+        let waiting = store.settle_messages(settlement(&lanes, 5, 50));
+        let committing = async {
+            let waits = "select from pg_stat_activity
+                where datname = current_database() and wait_event_type = 'Lock'";
+            while database.rows(waits).await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            run(&later, "commit").await;
+        };
+        let (settled, ()) = tokio::join!(waiting, committing);
+        assert_eq!(settled.unwrap().late.len(), ALL, "{isolation}");
+        let found = "select relay, number from tidegate.progress";
+        assert_eq!(database.rows(found).await, [["a", "6"]], "{isolation}");
+    }
+}
