@@ -26,6 +26,7 @@ const UNSETTLED: &str = "
     select m.id
     from tidegate.position l
     join tidegate.message m on tidegate.lane_of(m.key, m.id) = l.lane and m.id > l.cursor
+    where m.id > (select min(cursor) from tidegate.position)
     union
     select id from tidegate.aside";
 
