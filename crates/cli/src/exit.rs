@@ -11,7 +11,7 @@ Exit codes:
   0    done
   1    error
   2    wrong usage
-  3    completed with failures: some runs, records or messages are dead
+  3    completed with failures: some runs, records or messages are dead, or a receiver is gone
   130  stopped by Ctrl-C (143: by SIGTERM); what was settled stays";
 
 /// How a command ended, if not by an error.

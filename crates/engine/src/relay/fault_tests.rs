@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    InspectOutbox, NewMessage, Publish, RetryPolicy,
-    outbox::{AuditLine, Selection},
+    InspectOutbox, NewMessage, Outbox, Publish, RetryPolicy, WorkerId,
+    outbox::{AuditLine, GiveBack, Selection, Share},
 };
 use tokio::time::{Instant, sleep};
 
@@ -271,4 +271,30 @@ async fn a_sink_that_is_gone_for_good_is_left_alone() {
         assert_eq!(*gone.calls.lock().unwrap(), [1, 1], "it was asked once more");
         assert_eq!(outstanding(&store).await, 500 - delivered, "nothing is lost");
     }
+}
+
+/// What a relay that crashed has left is waited for, although another sink is gone.
+#[tokio::test(start_paused = true)]
+async fn a_drain_with_a_sink_that_is_gone_waits_for_lanes_of_others() {
+    let store = store();
+    let lease = Duration::from_secs(5);
+    let crashed = WorkerId("crashed".to_owned());
+    let (held, routes) = (Vec::new(), Vec::new());
+    let share = Share { relay: crashed.clone(), held, routes, lease };
+    let lanes = store.share_lanes(share).await.unwrap().gained;
+    let lanes = lanes.iter().take(lanes.len() / 2).map(|gained| gained.lease).collect();
+    store.give_back_lanes(GiveBack { relay: crashed, lanes, ends: false }).await.unwrap();
+
+    let keys: Vec<String> = (0..200).map(|n| n.to_string()).collect();
+    let topics = ["gone", "there"];
+    let all: Vec<_> =
+        keys.iter().enumerate().map(|(n, key)| (topics[n % 2], key.as_str(), "x")).collect();
+    publish(&store, &all).await;
+    let (gone, there) = (Fake { gone_after: Some(0), ..Fake::default() }, Fake::default());
+    let (gone, there) = (Arc::new(gone), Arc::new(there));
+    let sinks = [("gone", &gone), ("there", &there)];
+    let plan = plan(&sinks, &[("gone", "gone"), ("*", "there")], TopicPolicy::default());
+    let relay = Relay::new(Arc::new(store.clone()), plan, options("r", true)).unwrap();
+    let report = relay.run(Stop::new()).await.unwrap();
+    assert_eq!((report.counts.delivered, outstanding(&store).await), (100, 100));
 }

@@ -2,6 +2,11 @@
 
 use super::*;
 use tidegate_core::outbox::LaneLease;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use url::Url;
 
 const ALL: usize = 64;
 
@@ -145,5 +150,60 @@ async fn a_copy_that_waited_is_late_under_any_isolation() {
         assert_eq!(settled.unwrap().late.len(), ALL, "{isolation}");
         let found = "select relay, number from tidegate.progress";
         assert_eq!(database.rows(found).await, [["a", "6"]], "{isolation}");
+    }
+}
+
+/// A relay that stands still while it takes lanes has them until its lease ends, and no longer.
+#[tokio::test]
+async fn whoever_hears_no_answer_leaves_no_transaction_open() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let deaf = Postgres::connect(deaf_to_take(&database).await.as_str()).await.unwrap();
+    let taking = tokio::spawn(async move {
+        let _ = deaf.share_lanes(share("deaf", Vec::new(), Duration::ZERO)).await;
+    });
+    let taken = async {
+        let lanes = "select from tidegate.lane where relay = 'deaf'";
+        while database.rows(lanes).await.len() < ALL {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), taken).await.expect("what it took is committed");
+    let other = store.share_lanes(share("other", Vec::new(), LEASE)).await.unwrap();
+    assert_eq!(other.gained.len(), ALL);
+    taking.abort();
+}
+
+/// Another address of the database. Once lanes were taken through it, no answer comes back.
+async fn deaf_to_take(database: &Database) -> Url {
+    let mut url = database.url();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(pass_on(client, server));
+        }
+    });
+    url
+}
+
+async fn pass_on(mut client: TcpStream, mut server: TcpStream) {
+    let (mut asked, mut answered) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let mut is_deaf = false;
+    loop {
+        let (from_client, read) = tokio::select! {
+            read = client.read(&mut asked) => (true, read),
+            read = server.read(&mut answered) => (false, read),
+        };
+        let Some(read) = read.ok().filter(|read| *read > 0) else { return };
+        if from_client {
+            is_deaf |= String::from_utf8_lossy(&asked[..read]).contains("tidegate.take");
+            server.write_all(&asked[..read]).await.unwrap();
+        } else if !is_deaf {
+            client.write_all(&answered[..read]).await.unwrap();
+        }
     }
 }
