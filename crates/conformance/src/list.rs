@@ -176,6 +176,8 @@ macro_rules! __each_case {
                 what_expired_and_nobody_took_is_kept,
                 a_settlement_leaves_leases_as_they_are,
                 a_relay_that_starts_anew_under_its_name_goes_on,
+                what_a_relay_does_not_know_of_is_free,
+                what_a_dead_relay_had_and_nobody_took_is_kept,
                 given_back_lanes_are_free_at_once,
                 what_arrives_after_a_lane_was_given_back_is_late,
                 a_relay_that_ends_is_not_counted,

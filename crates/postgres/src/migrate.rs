@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 10] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -54,6 +54,11 @@ const MIGRATIONS: [Migration; 9] = [
         version: 9,
         name: "0009_progress",
         sql: include_str!("sql/migrations/0009_progress.sql"),
+    },
+    Migration {
+        version: 10,
+        name: "0010_leases",
+        sql: include_str!("sql/migrations/0010_leases.sql"),
     },
 ];
 

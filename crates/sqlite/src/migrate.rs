@@ -22,6 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_outbox", include_str!("sql/migrations/0004_outbox.sql")),
     ("0005_relay", include_str!("sql/migrations/0005_relay.sql")),
     ("0006_settled", include_str!("sql/migrations/0006_settled.sql")),
+    ("0007_leases", include_str!("sql/migrations/0007_leases.sql")),
 ];
 
 #[async_trait]

@@ -129,6 +129,40 @@ pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench
     }
 }
 
+/// An answer that did not arrive has given lanes to a relay that lives on.
+pub(crate) async fn what_a_relay_does_not_know_of_is_free(bench: Bench) {
+    let mut relay = Relay::start(&bench, "a").await;
+    let mut other = Relay::new(&bench, "b");
+    assert_eq!(other.share(LATER).await.gained.len(), 0);
+    let settlement = relay.step().to(MessageId(7)).build();
+    bench.settle_messages(settlement.clone()).await;
+    let before = relay.lanes.clone();
+    relay.lanes.retain(|lane, _| lane.0 < 10);
+    let shared = relay.share(LATER).await;
+    assert_eq!((shared.gained.len(), shared.lost.len(), shared.surplus), (22, 0, 0));
+    for gained in &shared.gained {
+        assert_eq!(gained.cursor, 7);
+        assert!(gained.lease.fence > before[&gained.lease.lane].fence, "fences grow");
+    }
+    let shared = other.share(LATER).await;
+    assert_eq!(shared.gained.len(), 32, "it does not need them");
+    assert!(shared.gained.iter().all(|gained| gained.cursor == 7));
+    assert_eq!(bench.settle_messages(settlement).await.late.len(), ALL - 10);
+}
+
+/// A relay that stood still for too long, while another one took its own share only.
+pub(crate) async fn what_a_dead_relay_had_and_nobody_took_is_kept(bench: Bench) {
+    let mut relay = Relay::start(&bench, "a").await;
+    assert_eq!(Relay::new(&bench, "b").share(LATER).await.relays, 2);
+    relay.share(AT_ONCE).await;
+    let fences = relay.leases();
+    let shared = Relay::new(&bench, "c").share(LATER).await;
+    assert_eq!((shared.gained.len(), shared.relays), (32, 2));
+    let shared = relay.share(LATER).await;
+    assert_eq!((shared.gained.len(), shared.lost.len(), shared.relays), (0, 32, 3));
+    assert_eq!(relay.leases(), fences[32..]);
+}
+
 pub(crate) async fn given_back_lanes_are_free_at_once(bench: Bench) {
     let mut relay = Relay::start(&bench, "a").await;
     let given = relay.leases();

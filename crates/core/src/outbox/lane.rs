@@ -32,7 +32,7 @@ impl KeyHash {
     }
 }
 
-/// The right to a lane until the store's clock passes its expiry.
+/// The right to a lane for as long as its relay lives, by the store's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneLease {
     /// Which lane.
@@ -46,11 +46,11 @@ pub struct LaneLease {
 pub struct Share {
     /// Who asks.
     pub relay: WorkerId,
-    /// What it holds already, which is renewed.
+    /// What it holds already. Whatever else it was given is free again.
     pub held: Vec<LaneLease>,
     /// Where messages go now: what was set aside for want of a route finds one here.
     pub routes: Vec<Route>,
-    /// How long leases last from now.
+    /// How long it counts as living from now, and has its lanes.
     pub lease: Duration,
 }
 

@@ -1,17 +1,18 @@
-//! Reads lanes, in one statement, and what was set aside, in another, if something of it is due.
+//! Reads lanes, and what was set aside and is due, in one statement.
 
-use super::{
-    due::due,
-    horizon::{Asked, Horizon, Seen},
+use super::horizon::{Asked, Horizon, Seen};
+use crate::{
+    Postgres,
+    decode::{get, stuck_state},
+    error::corrupt,
 };
-use crate::{Postgres, decode::get, error::corrupt};
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tidegate_core::{
     Headers, Kind, Message, MessageId, StoreError,
-    limits::MAX_PAYLOAD_BYTES,
+    limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
     outbox::{self, Claim, ClaimRequest, LANES, Lane, Origin, Reader, Topics},
 };
 use tokio_postgres::{Row, types::Type};
@@ -54,10 +55,7 @@ impl Postgres {
     pub(super) async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
         let name = self.outbox_name().await?;
         loop {
-            if let Some(mut claim) = self.try_claim(name, request).await? {
-                if claim.next_due.is_some_and(|due| due.is_zero()) {
-                    claim.due = due(&self.pool, name, request).await?;
-                }
+            if let Some(claim) = self.try_claim(name, request).await? {
                 return Ok(claim);
             }
         }
@@ -97,6 +95,7 @@ impl Postgres {
                 _ => {}
             }
         }
+        answer.claim.due.sort_unstable_by_key(|message| message.id);
         answer.claim.held_back = reading.horizon.is_behind();
         Ok(Some(answer.claim))
     }
@@ -143,6 +142,9 @@ impl Postgres {
                     (&lanes, Type::INT2_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
                     (&request.closed, Type::TEXT_ARRAY),
+                    (&(request.most_due as i64), Type::INT8),
+                    (&(MAX_BEHIND as i64), Type::INT8),
+                    (&(request.most_bytes as i64), Type::INT8),
                     (&spans.iter().max().copied().unwrap_or_default(), Type::INT8),
                 ],
                 take,
@@ -201,14 +203,14 @@ impl Answer {
                 let own: Option<i64> = get(OPERATION, row, "own")?;
                 self.seen = Some(Seen { xmin: number("xmin")?, drawn: number("last_id")?, own });
                 self.horizon = number("id")?;
-                let seconds: Option<f64> = get(OPERATION, row, "next_due_seconds")?;
-                self.claim.next_due = seconds.map(positive);
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,
+            "due" => match due_in(row)? {
+                Some(next) => self.claim.next_due = Some(next),
+                None => self.claim.due.push(message(name, row, aside(row)?)?),
+            },
             _ => {
-                let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
-                let origin = Origin::Lane { due_in: seconds.map(positive) };
-                let message = message(name, row, origin)?;
+                let message = message(name, row, Origin::Lane { due_in: due_in(row)? })?;
                 let (messages, bytes) = self.left;
                 let left = messages.checked_sub(1).zip(bytes.checked_sub(message.payload.len()));
                 let Some(left) = left else { return Ok(false) };
@@ -226,8 +228,17 @@ impl Answer {
     }
 }
 
-fn positive(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
+fn due_in(row: &Row) -> Result<Option<Duration>, StoreError> {
+    let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
+    let positive = |it: f64| Duration::try_from_secs_f64(it.max(0.0)).unwrap_or(Duration::MAX);
+    Ok(seconds.map(positive))
+}
+
+/// Where a message comes from that was set aside.
+fn aside(row: &Row) -> Result<Origin, StoreError> {
+    let attempts: i32 = get(OPERATION, row, "attempts")?;
+    let (attempts, sink) = (attempts.unsigned_abs(), get(OPERATION, row, "sink")?);
+    Ok(Origin::Aside { attempts, sink, waited_for: stuck_state(OPERATION, row)? })
 }
 
 /// The message in a row that has all its columns.

@@ -1,13 +1,13 @@
 //! The outbox: a file per step of a relay's loop.
 
 mod claim;
-mod due;
 mod horizon;
 pub(crate) mod inspect;
 mod publish;
 mod retain;
 mod settle;
 mod share;
+mod state;
 
 pub use publish::publish;
 

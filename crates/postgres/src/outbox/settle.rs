@@ -1,14 +1,14 @@
 //! Writes progress and what was set aside, in one statement: a short one if there is only progress.
 
+use super::state;
 use crate::{
     decode::{get, millis},
     error::corrupt,
     pool::Pool,
 };
-use serde::Serialize;
 use tidegate_core::{
     StoreError,
-    outbox::{HeldKey, KeyHash, Lane, Progress, SetAside, Settled, Settlement, Waiting},
+    outbox::{HeldKey, KeyHash, Lane, SetAside, Settled, Settlement, Waiting},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -16,14 +16,9 @@ const OPERATION: &str = "settle messages";
 
 pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
     let lanes = Lanes::of(settlement)?;
-    let is_plain = |it: &Progress| it.lags.is_empty() && it.before.is_none();
-    if settlement.aside.is_empty()
-        && settlement.done.is_empty()
-        && settlement.lanes.iter().all(is_plain)
-    {
+    if settlement.aside.is_empty() && settlement.done.is_empty() {
         return advance(pool, settlement, &lanes).await;
     }
-    let lags = Lags::of(settlement)?;
     let aside = AsideColumns::of(&settlement.aside);
     let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
     let done_id: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
@@ -35,12 +30,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),
-                (&lanes.before, Type::TEXT_ARRAY),
-                (&lags.lane, Type::INT2_ARRAY),
-                (&lags.sink, Type::TEXT_ARRAY),
-                (&lags.topics, Type::TEXT_ARRAY),
-                (&lags.regex, Type::TEXT_ARRAY),
-                (&lags.cursor, Type::INT8_ARRAY),
+                (&lanes.state, Type::TEXT_ARRAY),
                 (&aside.lane, Type::INT2_ARRAY),
                 (&aside.id, Type::INT8_ARRAY),
                 (&aside.topic, Type::TEXT_ARRAY),
@@ -74,6 +64,7 @@ async fn advance(
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),
+                (&lanes.state, Type::TEXT_ARRAY),
                 (&(settlement.number as i64), Type::INT8),
             ],
         )
@@ -110,7 +101,7 @@ struct Lanes {
     lane: Vec<i16>,
     fence: Vec<i64>,
     cursor: Vec<i64>,
-    before: Vec<Option<String>>,
+    state: Vec<Option<String>>,
 }
 
 impl Lanes {
@@ -120,37 +111,7 @@ impl Lanes {
             columns.lane.push(progress.lane.0 as i16);
             columns.fence.push(progress.fence.0);
             columns.cursor.push(progress.cursor);
-            columns.before.push(progress.before.as_ref().map(json).transpose()?);
-        }
-        Ok(columns)
-    }
-}
-
-fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    let unwritable = |error| corrupt(OPERATION, format!("progress cannot be written: {error}"));
-    serde_json::to_string(value).map_err(unwritable)
-}
-
-#[derive(Default)]
-struct Lags<'a> {
-    lane: Vec<i16>,
-    sink: Vec<&'a str>,
-    topics: Vec<String>,
-    regex: Vec<String>,
-    cursor: Vec<i64>,
-}
-
-impl<'a> Lags<'a> {
-    fn of(settlement: &'a Settlement) -> Result<Self, StoreError> {
-        let mut columns = Self::default();
-        for (progress, lag) in
-            settlement.lanes.iter().flat_map(|it| it.lags.iter().map(move |lag| (it, lag)))
-        {
-            columns.lane.push(progress.lane.0 as i16);
-            columns.sink.push(&lag.sink);
-            columns.topics.push(json(&lag.topics)?);
-            columns.regex.push(lag.topics.regex());
-            columns.cursor.push(lag.cursor);
+            columns.state.push(state::write(OPERATION, progress)?);
         }
         Ok(columns)
     }

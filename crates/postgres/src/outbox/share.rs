@@ -1,5 +1,6 @@
 //! Lanes for relays, evenly.
 
+use super::state::{self, State};
 use crate::{
     decode::{get, millis},
     error::corrupt,
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{
     Fence, StoreError,
     outbox::{
-        Gained, GiveBack, HeldKey, KeyHash, Lag, Lane, LaneLease, MessageId, Route, Share, Shared,
+        Gained, GiveBack, HeldKey, KeyHash, Lane, LaneLease, MessageId, Route, Share, Shared,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -28,7 +29,8 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     let rows = pool.query(OPERATION, sql, &params).await?;
     let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
     let number = |column| get::<i64>(OPERATION, first, column);
-    let (relays, share, wanted) = (number("live")?, number("share")?, number("wanted")?);
+    let (relays, share) = (number("live")?, number("share")?);
+    let (wanted, unknown) = (number("wanted")?, number("unknown")?);
     let (mut kept, mut disturbed): (Vec<Lane>, Vec<Lane>) = Default::default();
     for row in &rows {
         let Some(lane) = get::<Option<i16>>(OPERATION, row, "lane")? else { continue };
@@ -42,9 +44,9 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     if !disturbed.is_empty() {
         tend(pool, &disturbed, true).await?;
     }
-    let gained = match wanted {
+    let gained = match wanted + unknown {
         0 => BTreeMap::new(),
-        _ => take(pool, request, wanted, kept.is_empty()).await?,
+        _ => take(pool, request, wanted, &kept).await?,
     };
     Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
 }
@@ -54,13 +56,15 @@ async fn take(
     pool: &Pool,
     request: &Share,
     most: i64,
-    holds_none: bool,
+    kept: &[Lane],
 ) -> Result<BTreeMap<Lane, Gained>, StoreError> {
+    let held = request.held.iter().filter(|lease| kept.contains(&lease.lane));
+    let (lanes, fences) = columns(held);
     let params = [
         (&request.relay.0 as _, Type::TEXT),
-        (&millis(request.lease) as _, Type::INT8),
         (&most as _, Type::INT8),
-        (&holds_none as _, Type::BOOL),
+        (&lanes as _, Type::INT2_ARRAY),
+        (&fences as _, Type::INT8_ARRAY),
     ];
     let rows = pool.call(OPERATION, include_str!("../sql/outbox/take.sql"), &params).await?;
     let taken = rows.iter().map(|row| {
@@ -75,13 +79,12 @@ async fn take(
 }
 
 fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
-    let before: Option<&str> = get(OPERATION, row, "before")?;
-    let damaged = |_| corrupt(OPERATION, format!("the progress of lane {} is damaged", lane.0));
+    let State { lags, before } = state::read(OPERATION, lane, get(OPERATION, row, "state")?)?;
     Ok(Gained {
         lease: LaneLease { lane, fence: Fence(get(OPERATION, row, "fence")?) },
         cursor: get(OPERATION, row, "cursor")?,
-        lags: Vec::new(),
-        before: before.map(serde_json::from_str).transpose().map_err(damaged)?,
+        lags,
+        before,
         held: Vec::new(),
         aside: Vec::new(),
     })
@@ -137,12 +140,6 @@ fn learn(row: &Row, gained: &mut BTreeMap<Lane, Gained>) -> Result<(), StoreErro
     let number: i64 = get(OPERATION, row, "number")?;
     let Some(gained) = gained.get_mut(&lane) else { return Ok(()) };
     match get(OPERATION, row, "kind")? {
-        "lag" => {
-            let topics: &str = get(OPERATION, row, "topics")?;
-            let damaged = |_| corrupt(OPERATION, "the topics of a sink that lags are damaged");
-            let topics = serde_json::from_str(topics).map_err(damaged)?;
-            gained.lags.push(Lag { sink: get(OPERATION, row, "sink")?, topics, cursor: number });
-        }
         "held" => {
             let sink = get(OPERATION, row, "sink")?;
             gained.held.push(HeldKey { lane, sink, key: KeyHash(number) });
@@ -169,6 +166,6 @@ fn numbers(lanes: &[Lane]) -> Vec<i16> {
     lanes.iter().map(|lane| lane.0 as i16).collect()
 }
 
-fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {
-    leases.iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
+fn columns<'a>(leases: impl IntoIterator<Item = &'a LaneLease>) -> (Vec<i16>, Vec<i64>) {
+    leases.into_iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
 }

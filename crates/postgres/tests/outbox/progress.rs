@@ -1,7 +1,7 @@
 //! Progress is appended, and found whoever settled it.
 
 use super::*;
-use tidegate_core::outbox::LaneLease;
+use tidegate_core::outbox::{Before, Choice, Lag, LaneLease, Pattern, Topics};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -24,13 +24,33 @@ fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
     Settlement { number, lanes, ..Settlement::default() }
 }
 
+/// The same, with a sink that is behind.
+fn lagging(lanes: &[Gained], number: u64, cursor: i64, behind: i64) -> Settlement {
+    let mut settlement = settlement(lanes, number, cursor);
+    settlement.lanes.iter_mut().for_each(|progress| progress.lags = vec![lag(behind)]);
+    settlement
+}
+
+fn lag(cursor: i64) -> Lag {
+    let choice = |takes: &str| Choice { takes: Pattern(takes.to_owned()), unless: Vec::new() };
+    Lag { sink: "slow".to_owned(), topics: Topics(vec![choice("slow.*")]), cursor }
+}
+
+fn leases(lanes: &[Gained]) -> Vec<LaneLease> {
+    lanes.iter().map(|gained| gained.lease).collect()
+}
+
+fn give_back(relay: &str, lanes: &[Gained]) -> GiveBack {
+    GiveBack { relay: WorkerId(relay.to_owned()), lanes: leases(lanes), ends: false }
+}
+
 fn cursors(lanes: &[Gained]) -> Vec<i64> {
     lanes.iter().map(|gained| gained.cursor).collect()
 }
 
 /// A snapshot that is open for long keeps all versions of rows: those that are looked up have one.
 #[tokio::test]
-async fn a_settlement_changes_no_row_that_is_looked_up() {
+async fn who_settles_and_says_that_it_lives_changes_no_row_that_is_looked_up() {
     let database = Database::create(POSTGRES).await;
     let store = database.store().await;
     let lanes = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
@@ -40,13 +60,17 @@ async fn a_settlement_changes_no_row_that_is_looked_up() {
         let some = &lanes[..ALL / (1 + number as usize % 3)];
         let settled = store.settle_messages(settlement(some, number, number as i64)).await.unwrap();
         assert_eq!(settled.late, []);
+        let shared = store.share_lanes(share("a", leases(&lanes), LEASE)).await.unwrap();
+        assert_eq!((shared.gained.len(), shared.lost.len()), (0, 0));
     }
     assert_eq!(database.rows(versions).await, before);
+    let alive = "select relay, expires_at > now() from tidegate.relay";
+    assert_eq!(database.rows(alive).await, [["a", "t"]], "the one before is not needed");
     let rows = "select relay, number from tidegate.progress";
     assert_eq!(database.rows(rows).await, [["a", "20"]], "the one before is not needed");
     let earlier = store.settle_messages(settlement(&lanes, 19, 99)).await.unwrap();
     assert_eq!(earlier.late.len(), ALL);
-    let found = "select min(cursor), max(cursor), count(*) from tidegate.position";
+    let found = "select min(cursor), max(cursor), count(*) from tidegate.lanes";
     assert_eq!(database.rows(found).await, [["18", "20", "64"]]);
 }
 
@@ -68,7 +92,7 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         let fences: Vec<i64> = old.gained[..10].iter().map(|it| it.lease.fence.0).collect();
         let lanes: Vec<i16> = old.gained[..10].iter().map(|it| it.lease.lane.0 as i16).collect();
         run(&settling, "begin").await;
-        let sql = "select tidegate.advance($1, $2, array_fill(70::bigint, array[10]), 7)";
+        let sql = "select tidegate.advance($1, $2, array_fill(70::bigint, array[10]), null, 7)";
         let moved: Vec<i16> = settling.query_one(sql, &[&lanes, &fences]).await.unwrap().get(0);
         assert_eq!(moved, lanes);
         let new = store.share_lanes(share("new", Vec::new(), Duration::ZERO)).await.unwrap();
@@ -81,9 +105,7 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         assert_eq!(late.len(), ALL);
         let rows = "select relay from tidegate.progress";
         assert_eq!(database.rows(rows).await.len(), 0, "lanes say how far they were");
-        database
-            .execute("update tidegate.lane set cursor = 0, relay = null, expires_at = now()")
-            .await;
+        database.execute("update tidegate.lane set cursor = 0, relay = null").await;
         database.execute("delete from tidegate.relay").await;
     }
 }
@@ -95,19 +117,15 @@ async fn progress_goes_with_the_lanes() {
     let store = database.store().await;
     let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
     store.settle_messages(settlement(&a, 1, 10)).await.unwrap();
-    let back = a[..ALL / 2].iter().map(|it| it.lease).collect();
-    let give_back = GiveBack { relay: WorkerId("a".to_owned()), lanes: back, ends: false };
-    store.give_back_lanes(give_back).await.unwrap();
+    store.give_back_lanes(give_back("a", &a[..ALL / 2])).await.unwrap();
     store.settle_messages(settlement(&a[ALL / 2..], 2, 20)).await.unwrap();
     let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap().gained;
     assert_eq!(cursors(&b), [10; ALL / 2]);
     store.settle_messages(settlement(&b, 1, 30)).await.unwrap();
-    let found = "select cursor, count(*) from tidegate.position group by 1 order by 1";
+    let found = "select cursor, count(*) from tidegate.lanes group by 1 order by 1";
     assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
-    database.execute("update tidegate.lane set expires_at = now() where relay = 'a'").await;
     database.execute("update tidegate.relay set expires_at = now() where relay = 'a'").await;
-    let held = b.iter().map(|it| it.lease).collect();
-    let rest = store.share_lanes(share("b", held, LEASE)).await.unwrap().gained;
+    let rest = store.share_lanes(share("b", leases(&b), LEASE)).await.unwrap().gained;
     assert_eq!(cursors(&rest), [20; ALL / 2]);
     let rows = "select relay, number from tidegate.progress";
     assert_eq!(database.rows(rows).await, [["b", "1"]]);
@@ -117,6 +135,110 @@ async fn progress_goes_with_the_lanes() {
     store.give_back_lanes(give_back).await.unwrap();
     assert_eq!(database.rows(rows).await.len(), 0, "whoever ends leaves nothing behind");
     assert_eq!(database.rows(found).await, [["20", "32"], ["30", "32"]]);
+}
+
+/// A sink that catches up for hours rewrites nothing either. What a relay said of a lane that it gave back counts
+/// no longer when it has it again.
+#[tokio::test]
+async fn what_lags_goes_with_the_lanes() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    let versions = "select lane, xmin, ctid from tidegate.lane order by lane";
+    let before = database.rows(versions).await;
+    for number in 1..=20 {
+        store.settle_messages(lagging(&a, number, 50, number as i64)).await.unwrap();
+    }
+    assert_eq!(database.rows(versions).await, before);
+    let found = "select distinct tidegate.read_to(cursor, state, 'slow.one'),
+        tidegate.read_to(cursor, state, 'fast'), tidegate.all_read_to(cursor, state) from tidegate.lanes";
+    assert_eq!(database.rows(found).await, [["20", "50", "20"]]);
+
+    store.give_back_lanes(give_back("a", &a)).await.unwrap();
+    assert_eq!(database.rows(found).await, [["20", "50", "20"]]);
+    database.execute("delete from tidegate.relay").await;
+    let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap().gained;
+    assert!(b.iter().all(|gained| gained.lags == [lag(20)]), "{b:?}");
+    store.settle_messages(settlement(&b, 1, 50)).await.unwrap();
+    assert_eq!(database.rows(found).await, [["50", "50", "50"]], "it has caught up");
+    store.give_back_lanes(give_back("b", &b)).await.unwrap();
+
+    database.execute("delete from tidegate.relay").await;
+    let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    assert!(a.iter().all(|gained| gained.lags.is_empty()), "{a:?}");
+    assert_eq!(database.rows(found).await, [["50", "50", "50"]]);
+}
+
+/// The same without an end: the rows about its former lease are still there.
+#[tokio::test]
+async fn what_lagged_under_an_earlier_fence_does_not_count() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    store.settle_messages(lagging(&a, 1, 50, 20)).await.unwrap();
+    let (kept, given) = a.split_at(ALL / 2);
+    store.give_back_lanes(give_back("a", given)).await.unwrap();
+    let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap().gained;
+    store.settle_messages(settlement(&b, 1, 60)).await.unwrap();
+    let mut end = give_back("b", &b);
+    end.ends = true;
+    store.give_back_lanes(end).await.unwrap();
+    let again = store.share_lanes(share("a", leases(kept), LEASE)).await.unwrap().gained;
+    let is_far = |gained: &Gained| gained.cursor == 60 && gained.lags.is_empty();
+    assert!(again.len() == ALL / 2 && again.iter().all(is_far), "{again:?}");
+    let found = "select tidegate.all_read_to(cursor, state), count(*) from tidegate.lanes
+        group by 1 order by 1";
+    assert_eq!(database.rows(found).await, [["20", "32"], ["60", "32"]]);
+}
+
+/// A relay that says in time that it lives keeps its lanes, whoever was about to take them.
+#[tokio::test]
+async fn lanes_of_a_relay_that_is_saying_that_it_lives_are_left_alone() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let a = store.share_lanes(share("a", Vec::new(), Duration::ZERO)).await.unwrap().gained;
+    let client = database.client().await;
+    let lives = "insert into tidegate.relay values ('a', now() + interval '1 minute')";
+    run(&client, "begin; select from tidegate.lane order by lane for update").await;
+    run(&client, lives).await;
+    let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap();
+    assert_eq!(b.gained.len(), 0, "they are being kept");
+    run(&client, "commit").await;
+    let b = store.share_lanes(share("b", Vec::new(), LEASE)).await.unwrap();
+    assert_eq!((b.gained.len(), b.relays), (0, 2), "they were kept");
+    let shared = store.share_lanes(share("a", leases(&a), LEASE)).await.unwrap();
+    assert_eq!((shared.lost.len(), shared.surplus), (0, ALL / 2));
+}
+
+/// A store of an earlier build: how far its lanes are is kept, and they are free.
+#[tokio::test]
+async fn progress_is_upgraded() {
+    let database = Database::create(POSTGRES).await;
+    for migration in BEFORE_SEGMENTS.into_iter().chain(BEFORE_LEASES) {
+        database.execute(migration).await;
+    }
+    let before = Before { cursor: 30, lags: vec![lag(10)], before: None };
+    let [topics, before_text] =
+        [serde_json::to_string(&lag(0).topics).unwrap(), serde_json::to_string(&before).unwrap()];
+    database
+        .execute(&format!(
+            "insert into tidegate.relay values ('old', now() + interval '1 hour');
+            update tidegate.lane set relay = 'old', fence = 7, cursor = 5, expires_at = now() + interval '1 hour';
+            insert into tidegate.progress values ('old', 3, array_fill(40::bigint, array[64]));
+            insert into tidegate.lag select n, 'slow', '{topics}', '{}', 20 from generate_series(0, 31) n;
+            update tidegate.lane set before = '{before_text}' where lane < 8",
+            lag(0).topics.regex()
+        ))
+        .await;
+    let store = database.connect().await;
+    assert_eq!(store.migrate().await.unwrap(), ["0010_leases"]);
+    let gained = store.share_lanes(share("new", Vec::new(), LEASE)).await.unwrap().gained;
+    assert_eq!(cursors(&gained), [40; ALL]);
+    for gained in gained {
+        let n = gained.lease.lane.0;
+        assert_eq!(gained.lags, if n < 32 { vec![lag(20)] } else { Vec::new() }, "lane {n}");
+        assert_eq!(gained.before, (n < 8).then(|| before.clone()), "lane {n}");
+    }
 }
 
 /// A copy of an earlier settlement that waited while a later one was settled is late, however little it can see.
@@ -135,7 +257,7 @@ async fn a_copy_that_waited_is_late_under_any_isolation() {
         run(&later, "begin").await;
         let sql =
             "select tidegate.advance(array_agg(lane order by lane), array_agg(fence order by lane),
-            array_fill(60::bigint, array[64]), 6) from tidegate.lane";
+            array_fill(60::bigint, array[64]), null, 6) from tidegate.lane";
         later.query_one(sql, &[]).await.unwrap();
         let waiting = store.settle_messages(settlement(&lanes, 5, 50));
         let committing = async {

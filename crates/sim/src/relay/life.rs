@@ -103,7 +103,7 @@ impl Stage {
             poll: plan.poll,
             drain: plan.ending == Ending::Drain,
             keep: plan.keep,
-            ..RelayOptions::new(WorkerId(format!("relay-{}", plan.relay)))
+            ..RelayOptions::new(WorkerId(format!("relay-{life}")))
         };
         let routing = &self.scenario.routings[plan.routing];
         let plan = self.plan(life, routing, ice);

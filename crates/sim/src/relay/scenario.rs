@@ -114,8 +114,6 @@ pub struct Spell {
 /// One life of a relay.
 #[derive(Clone, Debug)]
 pub struct LifePlan {
-    /// Which relay.
-    pub relay: usize,
     /// Which routing it knows.
     pub routing: usize,
     /// How long its leases last.
@@ -208,7 +206,6 @@ impl Scenario {
     /// The relay that delivers what the others have left.
     pub fn healthy(&self) -> LifePlan {
         LifePlan {
-            relay: 99,
             routing: self.routings.len() - 1,
             lease: ms(5_000),
             grace: ms(5_000),
@@ -341,7 +338,7 @@ fn lives(rng: &mut ChaCha8Rng, hazards: &Hazards, routings: usize) -> Vec<LifePl
     for relay in 0..rng.random_range(1..=4) {
         let mut starts_at = ms(rng.random_range(0..4_000));
         for nth in 0..rng.random_range(1..=4) {
-            let life = life(rng, hazards, relay, starts_at, routings);
+            let life = life(rng, hazards, starts_at, routings);
             let pause = ms(rng.random_range(0..3_000));
             let end = match life.ending {
                 Ending::Stop { at } | Ending::Crash { at } => at,
@@ -358,13 +355,7 @@ fn lives(rng: &mut ChaCha8Rng, hazards: &Hazards, routings: usize) -> Vec<LifePl
     lives
 }
 
-fn life(
-    rng: &mut ChaCha8Rng,
-    hazards: &Hazards,
-    relay: usize,
-    starts_at: Duration,
-    routings: usize,
-) -> LifePlan {
+fn life(rng: &mut ChaCha8Rng, hazards: &Hazards, starts_at: Duration, routings: usize) -> LifePlan {
     let ends_at = (starts_at + ms(rng.random_range(500..12_000))).min(HORIZON);
     let polls = rng.random_range(5..600);
     let crash = hazards.has(Hazard::Crash);
@@ -393,7 +384,6 @@ fn life(
     let lease = ms(one_of(rng, &[400, 1_500, 5_000]));
     let grace = one_of(rng, &[500, 3_000]);
     LifePlan {
-        relay,
         routing,
         lease,
         grace: ms(if hazards.has(Hazard::Stop) { grace } else { 10_000 }),

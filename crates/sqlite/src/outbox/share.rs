@@ -17,17 +17,19 @@ use tidegate_core::{
 
 pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     let now = sql.now()?;
-    let until = now.plus(request.lease);
-    let relays = live(sql, &request.relay.0, now, until)?;
-    let params = params![leases(&request.held), until.0, request.relay.0];
-    let kept = sql.rows(include_str!("../sql/outbox/share_renew.sql"), params, row::lane)?;
+    let relay = &request.relay.0;
+    let relays = live(sql, relay, now, now.plus(request.lease))?;
+    let held = [leases(&request.held)];
+    let kept = sql.rows(include_str!("../sql/outbox/share_kept.sql"), held, row::lane)?;
+    let params = params![relay, numbers(&kept)];
+    sql.execute(include_str!("../sql/outbox/share_unknown.sql"), params)?;
     let share = usize::from(LANES).div_ceil(relays);
-    let params = params![now.0, share.saturating_sub(kept.len()), numbers(&kept)];
+    let params = params![relay, share.saturating_sub(kept.len())];
     let free: Vec<Lane> =
         sql.rows(include_str!("../sql/outbox/share_free.sql"), params, row::lane)?;
     let mut gained = BTreeMap::new();
     if !free.is_empty() {
-        gained = take(sql, request, &free, until)?;
+        gained = take(sql, relay, &free)?;
         reroute(sql, &free, &request.routes, now)?;
         sql.execute(include_str!("../sql/outbox/share_tend.sql"), params![numbers(&free), now.0])?;
         sql.execute(include_str!("../sql/outbox/share_wait.sql"), [numbers(&free)])?;
@@ -46,14 +48,9 @@ fn live(sql: &Sql, relay: &str, now: Millis, until: Millis) -> Result<usize, Fai
     Ok(relays.unwrap_or(1))
 }
 
-fn take(
-    sql: &Sql,
-    request: &Share,
-    free: &[Lane],
-    until: Millis,
-) -> Result<BTreeMap<Lane, Gained>, Failure> {
+fn take(sql: &Sql, relay: &str, free: &[Lane]) -> Result<BTreeMap<Lane, Gained>, Failure> {
     let first = *claim::fences(sql, free.len())?.start();
-    let params = params![numbers(free), first, request.relay.0, until.0];
+    let params = params![numbers(free), first, relay];
     let read = |row: &Row<'_>| {
         let lane = row::lane(row)?;
         let gained = Gained {
@@ -122,8 +119,7 @@ fn learn(sql: &Sql, lanes: &[Lane], gained: &mut BTreeMap<Lane, Gained>) -> Resu
 }
 
 pub(super) fn give_back(sql: &Sql, request: &GiveBack) -> Result<(), Failure> {
-    let params = params![leases(&request.lanes), sql.now()?.0];
-    sql.execute(include_str!("../sql/outbox/give_back.sql"), params)?;
+    sql.execute(include_str!("../sql/outbox/give_back.sql"), [leases(&request.lanes)])?;
     if request.ends {
         sql.execute(include_str!("../sql/outbox/give_back_end.sql"), [&request.relay.0])?;
     }

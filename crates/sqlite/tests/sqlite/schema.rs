@@ -7,8 +7,15 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 6] =
-    ["0001_batches", "0002_pace", "0003_loads", "0004_outbox", "0005_relay", "0006_settled"];
+const ALL: [&str; 7] = [
+    "0001_batches",
+    "0002_pace",
+    "0003_loads",
+    "0004_outbox",
+    "0005_relay",
+    "0006_settled",
+    "0007_leases",
+];
 
 fn pragma<T: rusqlite::types::FromSql>(path: &Path, name: &str) -> T {
     let connection = Connection::open(path).unwrap();

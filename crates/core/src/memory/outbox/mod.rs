@@ -48,8 +48,8 @@ struct LaneRow {
     fence: Fence,
     /// The last settlement under this fence.
     settled: u64,
+    /// Empty: nobody.
     relay: String,
-    expires: Duration,
 }
 
 struct AsideRow {
@@ -73,7 +73,6 @@ impl Default for OutboxContent {
             fence: Fence::NOBODY,
             settled: 0,
             relay: String::new(),
-            expires: Duration::ZERO,
         };
         Self {
             last_id: 0,
@@ -174,7 +173,7 @@ impl Outbox for Memory {
     }
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
-        self.content().outbox.give_back(request, self.now());
+        self.content().outbox.give_back(request);
         Ok(())
     }
 

@@ -17,36 +17,35 @@ impl OutboxContent {
         now: Duration,
         mut next_fence: impl FnMut() -> Fence,
     ) -> Shared {
-        let until = now + request.lease;
         self.relays.retain(|_, expires| *expires > now);
-        self.relays.insert(name(&request.relay), until);
-        let lost = self.renew(&request.held, until);
+        self.relays.insert(name(&request.relay), now + request.lease);
+        let is_kept = |lease: &&LaneLease| self.lane(lease.lane).fence == lease.fence;
+        let (kept, lost): (Vec<&LaneLease>, Vec<_>) = request.held.iter().partition(is_kept);
+        let lost = lost.iter().map(|lease| lease.lane).collect();
         let share = usize::from(LANES).div_ceil(self.relays.len());
-        let held = request.held.len() - lost.len();
-        let kept = |lane| request.held.iter().any(|it| it.lane == lane) && !lost.contains(&lane);
-        let is_free = |lane: &Lane| self.lane(*lane).expires <= now && !kept(*lane);
+        let is_unknown = |lane: &Lane| {
+            self.lane(*lane).relay == request.relay.0 && kept.iter().all(|it| it.lane != *lane)
+        };
+        let unknown: Vec<Lane> = Lane::all().filter(is_unknown).collect();
+        unknown.into_iter().for_each(|lane| self.let_go(lane));
+        let is_free = |lane: &Lane| {
+            let relay = &self.lane(*lane).relay;
+            *relay != request.relay.0 && !self.relays.contains_key(relay)
+        };
         let free: Vec<Lane> = Lane::all().filter(is_free).collect();
         let mut gained = Vec::new();
-        for lane in free.into_iter().take(share.saturating_sub(held)) {
+        for lane in free.into_iter().take(share.saturating_sub(kept.len())) {
             let row = &mut self.lanes[usize::from(lane.0)];
-            (row.fence, row.relay, row.expires) = (next_fence(), name(&request.relay), until);
-            row.settled = 0;
+            (row.fence, row.relay, row.settled) = (next_fence(), name(&request.relay), 0);
             gained.push(self.gain(lane, &request.routes, now));
         }
-        Shared { gained, lost, surplus: held.saturating_sub(share), relays: self.relays.len() }
+        let surplus = kept.len().saturating_sub(share);
+        Shared { gained, lost, surplus, relays: self.relays.len() }
     }
 
-    /// Returns what was lost.
-    fn renew(&mut self, held: &[LaneLease], until: Duration) -> Vec<Lane> {
-        let mut lost = Vec::new();
-        for lease in held {
-            let row = &mut self.lanes[usize::from(lease.lane.0)];
-            match row.fence == lease.fence {
-                true => row.expires = until,
-                false => lost.push(lease.lane),
-            }
-        }
-        lost
+    fn let_go(&mut self, lane: Lane) {
+        let row = &mut self.lanes[usize::from(lane.0)];
+        (row.fence, row.relay) = (Fence::NOBODY, String::new());
     }
 
     fn gain(&mut self, lane: Lane, routes: &[Route], now: Duration) -> Gained {
@@ -100,11 +99,10 @@ impl OutboxContent {
         keys.into_iter().collect()
     }
 
-    pub(super) fn give_back(&mut self, request: GiveBack, now: Duration) {
+    pub(super) fn give_back(&mut self, request: GiveBack) {
         for lease in request.lanes {
-            let row = &mut self.lanes[usize::from(lease.lane.0)];
-            if row.fence == lease.fence {
-                (row.expires, row.relay, row.fence) = (now, String::new(), Fence::NOBODY);
+            if self.lane(lease.lane).fence == lease.fence {
+                self.let_go(lease.lane);
             }
         }
         if request.ends {

@@ -1,11 +1,12 @@
--- Reads messages from lanes, oldest first across topics and lanes, and looks whether something that was set
--- aside is due: that is read by due.sql, so that this statement, which is planned each time, stays small.
+-- Reads messages from lanes, oldest first across topics and lanes, and those that were set aside and are due.
 -- Changes no row. Rows come in no order; `kind` tells what a row is:
---   seen    one row: what this statement could see, and when the next of those set aside is due
+--   seen    one row: what this statement could see
 --   window  one row per reader: in each of its lanes, `id` is how far this statement has read
 --   lane    a message from a lane, for the reader `n`
+--   due     a message that was set aside; or, without an id, when the next of them is due
 --
--- Indexes: by id of each segment; aside_due and aside_key for what was set aside.
+-- Indexes: by id of each segment. What was set aside is read by a function, so that this statement, which is
+-- planned each time, stays small.
 --
 -- Only ids up to the horizon are read: the highest of the marks in $7 below whose transactions in $8 all
 -- are over, so that no message with a lower id can still commit. If ids were drawn beyond $9, this
@@ -20,7 +21,8 @@
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids, $5 where the first of its lanes stands; $6 for each reader and each of the 64 lanes, where it
 -- stands, or null; $7 and $8 marks; $9 the last id that has a mark; set aside: $10 lanes, $11 ids under way,
--- $12 sinks that take no more; $13 the length of the longest window
+-- $12 sinks that take no more, $13 most heads, $14 most behind a head, $15 most bytes; $16 the length of the
+-- longest window
 with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
 ),
@@ -66,44 +68,31 @@ span as materialized (
 )
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, null::timestamptz as published_at,
-    null::double precision as due_seconds, s.xmin, d.last_id, d.own,
-    (
-        select extract(epoch from min(d.due_at) - now())::double precision
-        from unnest($10) as l (lane)
-        cross join lateral (
-            select a.due_at
-            from tidegate.aside a
-            where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all ($11)
-                and a.sink <> all ($12)
-                and (a.state = 'later' or a.key_hash is null or not exists (
-                    select
-                    from tidegate.aside f
-                    where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
-                        and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
-                ))
-            order by a.due_at
-            limit 1
-        ) d
-    ) as next_due_seconds
+    null::double precision as due_seconds, null::integer as attempts, null as sink, null as state,
+    s.xmin, d.last_id, d.own
 from seen s
 cross join drawn d
 cross join horizon h
 union all
-select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null
+select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null, null
 from span r
+union all
+select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers, d.published_at, d.due_seconds, d.attempts,
+    d.sink, d.state, null, null, null
+from tidegate.due($10, $11, $12, $13, $14, $15) as d
 union all
 select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
     m.published_at,
     case when m.not_before > now()
         then extract(epoch from m.not_before - now())::double precision
     end,
-    null, null, null, null
+    null, null, null, null, null, null
 from span r
 cross join lateral (
     select m.*, tidegate.lane_of(m.key, m.id) as lane
     from (
         -- No window has more ids: the limit cuts nothing off, and tells the planner how little is read.
-        select m.* from tidegate.message m where m.id >= r.lo and m.id <= r.hi limit $13
+        select m.* from tidegate.message m where m.id >= r.lo and m.id <= r.hi limit $16
     ) m
     where (r.takes is null or m.topic ~ r.takes) and (r.leaves is null or m.topic !~ r.leaves)
 ) m

@@ -1,30 +1,24 @@
--- What a relay must know about lanes that it has just leased: sinks that lag, keys that wait, what
--- was set aside beyond a cursor; and one row if anything was set aside that is not over.
+-- What was set aside in lanes that a relay has just leased: keys that wait, and what lies beyond a cursor; and
+-- one row if anything is not over.
 --
--- Indexes: the primary keys of lag and lane; aside_key; the primary key of aside.
+-- Indexes: the primary key of lane; aside_key; the primary key of aside.
 --
 -- $1 lanes
-select 'lag' as kind, g.lane, g.sink, g.topics::text as topics, g.cursor as number
-from tidegate.lag g
-where g.lane = any ($1)
-union all
-select distinct 'held', a.lane, a.sink, null, a.key_hash
+select distinct 'held' as kind, a.lane, a.sink, a.key_hash as number
 from tidegate.aside a
 where a.lane = any ($1) and a.key_hash is not null
     and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
 union all
-select 'aside', l.lane, null, null, a.id
+select 'aside', l.lane, null, a.id
 from tidegate.lane l
 cross join lateral (
     select a.id
     from tidegate.aside a
-    where a.lane = l.lane and a.id > least(l.cursor, (
-        select min(g.cursor) from tidegate.lag g where g.lane = l.lane
-    ))
+    where a.lane = l.lane and a.id > tidegate.all_read_to(l.cursor, l.state)
 ) a
 where l.lane = any ($1)
 union all
-select 'alive', $1[1], null, null, 0
+select 'alive', $1[1], null, 0
 where exists (
     select
     from tidegate.aside a

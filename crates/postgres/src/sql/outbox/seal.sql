@@ -2,6 +2,9 @@
 -- segment.
 --
 -- Indexes: by id of the segment, from the first cursor on and as a whole; aside is read as a whole.
+with lane as materialized (
+    select l.lane, tidegate.all_read_to(l.cursor, l.state) as read_to from tidegate.lanes l
+)
 select case when not u.unread then (
         select count(*)
         from tidegate.message_0 m
@@ -11,13 +14,7 @@ from (
     select exists (
         select
         from tidegate.message_0 m
-        join tidegate.position l on l.lane = tidegate.lane_of(m.key, m.id)
-        where m.id > (
-                select min(c.cursor)
-                from (select cursor from tidegate.position union all select cursor from tidegate.lag) c
-            )
-            and m.id > least(l.cursor, (
-                select min(g.cursor) from tidegate.lag g where g.lane = l.lane
-            ))
+        join lane l on l.lane = tidegate.lane_of(m.key, m.id)
+        where m.id > (select min(read_to) from lane) and m.id > l.read_to
     ) as unread
 ) u

@@ -9,64 +9,22 @@
 --
 -- Indexes: the primary keys; aside_key; that by id of each segment for what is set aside.
 --
--- lanes: $1 lane, $2 fence, $3 cursor, $4 what was done before; lags: $5 lane, $6 sink, $7 topics, $8 regex,
--- $9 cursor; set aside: $10 lane, $11 id, $12 topic, $13 key, $14 sink, $15 state, $16 attempts, $17 reason,
--- $18 what its death means, $19 delay in ms; done: $20 lane, $21 id; $22 number of the settlement
-with locked as materialized (
-    select l.lane, l.relay, a.cursor, a.before::jsonb as before
-    from tidegate.lane l
-    join unnest($1, $2, $3, $4) as a (lane, fence, cursor, before)
-        on a.lane = l.lane and a.fence = l.fence
-    order by l.lane
-    for update of l
-),
-noted as materialized (
-    select tidegate.note_progress(min(k.relay), $22, array_agg(k.lane), array_agg(k.cursor)) as on_time
-    from locked k
-    having count(*) > 0
-),
-held as materialized (
-    select k.lane, k.before
-    from locked k
-    cross join noted n
-    where n.on_time
-),
-moved as (
-    update tidegate.lane l
-    set before = h.before
-    from held h
-    where l.lane = h.lane and l.before is distinct from h.before
-),
-lagging as materialized (
-    select g.lane, g.sink, g.topics, g.regex, g.cursor
-    from unnest($5, $6, $7, $8, $9) as g (lane, sink, topics, regex, cursor)
-    join held h on h.lane = g.lane
-),
-caught_up as (
-    delete from tidegate.lag g
-    using held h
-    where g.lane = h.lane
-        and not exists (select from lagging n where n.lane = g.lane and n.sink = g.sink)
-),
-fell_behind as (
-    insert into tidegate.lag as g (lane, sink, topics, regex, cursor)
-    select n.lane, n.sink, n.topics::jsonb, n.regex, n.cursor
-    from lagging n
-    order by n.lane, n.sink
-    on conflict (lane, sink) do update
-    set topics = excluded.topics, regex = excluded.regex, cursor = excluded.cursor
-    where (g.topics, g.regex, g.cursor) is distinct from (excluded.topics, excluded.regex, excluded.cursor)
+-- lanes: $1 lane, $2 fence, $3 cursor, $4 what that does not tell; set aside: $5 lane, $6 id, $7 topic, $8 key,
+-- $9 sink, $10 state, $11 attempts, $12 reason, $13 what its death means, $14 delay in ms; done: $15 lane,
+-- $16 id; $17 number of the settlement
+with held as materialized (
+    select unnest(tidegate.advance($1, $2, $3, $4, $17)) as lane
 ),
 gone as (
     delete from tidegate.aside a
-    using unnest($20, $21) as d (lane, id)
+    using unnest($15, $16) as d (lane, id)
     join held h on h.lane = d.lane
     where a.lane = d.lane and a.id = d.id
     returning a.lane, a.sink, a.key_hash
 ),
 incoming as materialized (
     select i.*, (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
-    from unnest($10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+    from unnest($5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     join held h on h.lane = i.lane
     where exists (select from tidegate.message m where m.id = i.id)
@@ -91,7 +49,7 @@ first as materialized (
         from tidegate.aside a
         where a.lane = t.lane and a.sink = t.sink and a.key_hash = t.key_hash
             and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($21) and a.id <> all ($11)
+            and a.id <> all ($16) and a.id <> all ($6)
         order by a.id
         limit 1
     ) s on true

@@ -1,25 +1,14 @@
--- Says that a relay lives, renews the lanes that it still holds, and tells how many free ones there are up to
--- its even share. One row per lane that it has; `disturbed` tells those where somebody changed what was set
--- aside. At least one row, with the number of relays and lanes.
+-- Says that a relay lives, and tells how many lanes it may take, up to its even share. One row per lane that it
+-- still holds; `disturbed` tells those where somebody changed what was set aside. At least one row, with the number
+-- of relays and lanes. Who looks for relays that live no longer locks their lanes first, as this does.
 --
--- Indexes: the primary keys of lane (64 rows) and relay.
+-- Indexes: the primary key of lane (64 rows); relay_expires.
 --
 -- $1 relay, $2 lease in ms, $3 lanes held, $4 their fences
 with durable as materialized (
     -- A lease that a crash takes back would be given to two.
     select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
     from current_setting('synchronous_commit') as now (value)
-),
-alive as (
-    insert into tidegate.relay as r (relay, expires_at)
-    values ($1, now() + $2 * interval '1 ms')
-    on conflict (relay) do update set expires_at = excluded.expires_at
-),
-ended as (
-    delete from tidegate.relay where expires_at <= now() and relay <> $1
-),
-relays as materialized (
-    select count(*) + 1 as live from tidegate.relay where expires_at > now() and relay <> $1
 ),
 mine as materialized (
     select l.lane, l.disturbed
@@ -28,25 +17,41 @@ mine as materialized (
     order by l.lane
     for update of l
 ),
-share as materialized (
-    select (64 + r.live - 1) / r.live as lanes,
-        (select count(*) from mine) as held,
-        (
-            select count(*)
-            from tidegate.lane l
-            where l.expires_at <= now() and l.lane not in (select lane from mine)
-        ) as free
-    from relays r
+lives as (
+    insert into tidegate.relay (relay, expires_at) values ($1, now() + $2 * interval '1 ms')
 ),
-renewed as (
-    update tidegate.lane l
-    set expires_at = now() + $2 * interval '1 ms'
-    from mine m
-    where l.lane = m.lane
-    returning l.lane, m.disturbed
+lived as (
+    delete from tidegate.relay r where r.relay = $1 and r.expires_at > now()
+),
+-- Those that ended without a word; whoever begins looks for older ones.
+ended as (
+    delete from tidegate.relay r
+    where r.ctid = any (array(
+        select e.ctid
+        from tidegate.relay e
+        where e.expires_at <= now() and e.expires_at > now() - interval '1 minute'
+        for update skip locked
+    ))
+),
+relays as materialized (
+    select count(distinct r.relay) + 1 as live
+    from tidegate.relay r
+    where r.expires_at > now() and r.relay <> $1
+),
+share as materialized (
+    select (64 + r.live - 1) / r.live as lanes, l.held, l.unknown, l.free
+    from relays r
+    cross join (
+        select count(m.lane) as held,
+            count(*) filter (where l.relay = $1 and m.lane is null) as unknown,
+            count(*) filter (where tidegate.is_free(l.relay, $1)) as free
+        from tidegate.lane l
+        left join mine m on m.lane = l.lane
+    ) l
 )
-select r.live, s.lanes as share, least(greatest(s.lanes - s.held, 0), s.free) as wanted, h.lane, h.disturbed
+select r.live, s.lanes as share, s.unknown, m.lane, m.disturbed,
+    least(greatest(s.lanes - s.held, 0), s.free + s.unknown) as wanted
 from relays r
 cross join durable
 cross join share s
-left join renewed h on true
+left join mine m on true

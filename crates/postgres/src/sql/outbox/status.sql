@@ -1,17 +1,15 @@
 -- How the messages on each topic stand.
 --
 -- Indexes: by id of each segment, from the first cursor on; aside is read as a whole.
-with unread as (
+with lane as materialized (
+    select l.lane, l.cursor, l.state from tidegate.lanes l
+),
+unread as (
     select m.id, l.lane, m.topic, m.published_at
     from tidegate.message m
-    join tidegate.position l on l.lane = tidegate.lane_of(m.key, m.id)
-    where m.id > (select min(cursor) from tidegate.position) and m.id > l.cursor
-        and not exists (select from tidegate.lag g where g.lane = l.lane and m.topic ~ g.regex)
-    union all
-    select m.id, g.lane, m.topic, m.published_at
-    from tidegate.message m
-    join tidegate.lag g on g.lane = tidegate.lane_of(m.key, m.id)
-    where m.id > (select min(cursor) from tidegate.lag) and m.id > g.cursor and m.topic ~ g.regex
+    join lane l on l.lane = tidegate.lane_of(m.key, m.id)
+    where m.id > (select min(tidegate.all_read_to(l.cursor, l.state)) from lane l)
+        and m.id > tidegate.read_to(l.cursor, l.state, m.topic)
 ),
 stuck as (
     select a.topic, a.state,

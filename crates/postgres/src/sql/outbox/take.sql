@@ -1,8 +1,8 @@
 -- Leases free lanes to a relay. One row per lane that it got.
 --
--- Indexes: the primary keys of lane (64 rows) and progress.
+-- Indexes: the primary keys of lane (64 rows) and progress; relay_expires.
 --
--- $1 relay, $2 lease in ms, $3 most lanes, $4 whether it holds none
-select t.lane, t.fence, t.cursor, t.before
+-- $1 relay, $2 most lanes, $3 lanes held, $4 their fences
+select t.lane, t.fence, t.cursor, t.state
 from tidegate.take($1, $2, $3, $4) as t
 order by t.lane

@@ -1,6 +1,6 @@
--- The first ?2 lanes that are free at ?1 and not among ?3. Reads one row per lane.
+-- The first ?2 lanes that are free for relay ?1; relays that are gone are forgotten. Reads one row per lane.
 SELECT lane
 FROM lane
-WHERE expires_ms <= ?1 AND lane NOT IN (SELECT value FROM json_each(?3))
+WHERE relay IS NULL OR relay <> ?1 AND relay NOT IN (SELECT relay.relay FROM relay)
 ORDER BY lane
 LIMIT ?2

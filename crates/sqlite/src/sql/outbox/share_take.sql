@@ -1,6 +1,6 @@
--- Leases the lanes ?1 to relay ?3 until ?4, with fences from ?2 on. Served by the key of lane.
+-- Leases the lanes ?1 to relay ?3, with fences from ?2 on. Served by the key of lane.
 UPDATE lane
-SET fence = ?2 + taken.key, relay = ?3, expires_ms = ?4
+SET fence = ?2 + taken.key, relay = ?3
 FROM json_each(?1) AS taken
 WHERE lane.lane = taken.value
 RETURNING lane.lane, lane.fence, lane.cursor

@@ -24,9 +24,9 @@ const CONNECTIONS: &str = "
     where application_name = $1 and datname = current_database()";
 const UNSETTLED: &str = "
     select m.id
-    from tidegate.position l
+    from tidegate.lanes l
     join tidegate.message m on tidegate.lane_of(m.key, m.id) = l.lane and m.id > l.cursor
-    where m.id > (select min(cursor) from tidegate.position)
+    where m.id > (select min(cursor) from tidegate.lanes)
     union
     select id from tidegate.aside";
 
