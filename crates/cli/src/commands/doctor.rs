@@ -3,11 +3,15 @@
 use crate::{app::App, exit::Exit, out, outbox, show::number::span};
 use anyhow::Result;
 use serde::Serialize;
+use std::time::Duration;
 use tidegate::{
     Access,
     adopted::Preset,
-    outbox::{OutboxStatus, TopicStatus},
+    outbox::{Holder, OutboxStatus, TopicStatus},
 };
+
+/// Reports and backups have a snapshot open for a while.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Something that is wrong.
 #[derive(Debug, Serialize)]
@@ -49,11 +53,15 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
 
 fn of_status(status: &OutboxStatus) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut open = |holder: &Holder, advice: &str| {
+        let problem = format!("{} has been open for {}", holder.name, span(holder.age));
+        findings.push(finding(problem, advice));
+    };
     if let Some(holder) = &status.holder {
-        findings.push(finding(
-            format!("{} has been open for {}", holder.name, span(holder.age)),
-            "younger messages are not read, and dead rows not removed, before it ends: end it",
-        ));
+        open(holder, "younger messages are not read before it ends: end it");
+    }
+    if let Some(snapshot) = status.oldest_snapshot.as_ref().filter(|it| it.age >= LONG) {
+        open(snapshot, "no row that its snapshot may see is removed before it ends: end it");
     }
     let sum = |of: fn(&TopicStatus) -> u64| status.topics.iter().map(of).sum::<u64>();
     let unattended = if status.relays.is_empty() { sum(|topic| topic.outstanding) } else { 0 };
@@ -71,4 +79,30 @@ fn of_status(status: &OutboxStatus) -> Vec<Finding> {
 
 fn finding(problem: impl Into<String>, advice: impl Into<String>) -> Finding {
     Finding { problem: problem.into(), advice: advice.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(holder: Option<u64>, oldest_snapshot: Option<u64>) -> Vec<String> {
+        let open = |name: &str, seconds| Holder {
+            name: name.to_owned(),
+            age: Duration::from_secs(seconds),
+        };
+        let status = OutboxStatus {
+            holder: holder.map(|seconds| open("writer", seconds)),
+            oldest_snapshot: oldest_snapshot.map(|seconds| open("backup", seconds)),
+            ..OutboxStatus::default()
+        };
+        of_status(&status).into_iter().map(|finding| finding.problem).collect()
+    }
+
+    #[test]
+    fn who_has_something_open_for_long_is_named() {
+        assert_eq!(problems(None, Some(59)), [""; 0], "that is not long");
+        assert_eq!(problems(None, Some(7_200)), ["backup has been open for 2 h"]);
+        let both = ["writer has been open for 5 s", "backup has been open for 1 min"];
+        assert_eq!(problems(Some(5), Some(60)), both);
+    }
 }

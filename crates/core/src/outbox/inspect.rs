@@ -50,6 +50,8 @@ pub struct OutboxStatus {
     pub relays: Vec<RelayStatus>,
     /// What keeps committed messages from being read.
     pub holder: Option<Holder>,
+    /// What keeps the store from removing rows that nobody needs any more.
+    pub oldest_snapshot: Option<Holder>,
     /// Messages are refused while so many or more are outstanding.
     pub limit: Option<u64>,
 }

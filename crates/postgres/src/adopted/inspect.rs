@@ -3,7 +3,9 @@
 use super::{Adopted, message::Found};
 use crate::{
     decode::get,
-    outbox::inspect::{Columns, audit_line, count, group, relay, stuck, topic},
+    outbox::inspect::{
+        Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, stuck, topic,
+    },
     pool::Params,
 };
 use async_trait::async_trait;
@@ -25,11 +27,13 @@ impl InspectOutbox for Adopted {
         let topics = self.inspect(&self.statements.status, &self.mapped()).await?;
         let sql = include_str!("../sql/adopted/relays.sql");
         let relays = self.inspect(sql, &self.mapped()[..1]).await?;
+        let oldest_snapshot = self.inspect(OLDEST_SNAPSHOT, &[]).await?;
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
             // Rows are read as soon as they are committed: nothing holds them back.
             holder: None,
+            oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: None,
         })
     }

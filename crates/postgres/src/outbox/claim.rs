@@ -1,6 +1,9 @@
 //! Reads lanes, and what was set aside and is due, in one statement.
 
-use super::horizon::{Asked, Horizon, Seen};
+use super::{
+    aside::Looks,
+    horizon::{Asked, Horizon, Seen},
+};
 use crate::{
     Postgres,
     decode::{get, stuck_state},
@@ -8,7 +11,7 @@ use crate::{
 };
 use std::{
     collections::HashMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tidegate_core::{
     Headers, Kind, Message, MessageId, StoreError,
@@ -29,12 +32,33 @@ const SPARSEST: f64 = 256.0;
 #[derive(Default)]
 pub(super) struct Reading {
     horizon: Horizon,
+    aside: Looks,
     /// By the name of a reader: at how many ids it looks for each message that it wants. Between its own
     /// messages are those of other lanes and topics.
     sparse: HashMap<String, f64>,
 }
 
+/// What a claim asks beside what was requested.
+struct Asking {
+    horizon: Asked,
+    /// How many ids each reader looks at.
+    spans: Vec<i64>,
+    /// From when on to look at what was set aside.
+    since: Option<SystemTime>,
+    begun: Instant,
+}
+
 impl Reading {
+    fn ask(&self, request: &ClaimRequest) -> Asking {
+        let begun = Instant::now();
+        Asking {
+            horizon: self.horizon.ask(),
+            spans: request.readers.iter().map(|reader| self.span(reader)).collect(),
+            since: self.aside.since(request, begun),
+            begun,
+        }
+    }
+
     fn span(&self, reader: &Reader) -> i64 {
         (self.sparse(reader) * reader.most as f64).max(1.0) as i64
     }
@@ -68,13 +92,9 @@ impl Postgres {
         name: &str,
         request: &ClaimRequest,
     ) -> Result<Option<Claim>, StoreError> {
-        let (asked, spans) = {
-            let reading = self.memo.reading();
-            let spans = request.readers.iter().map(|reader| reading.span(reader)).collect();
-            (reading.horizon.ask(), spans)
-        };
+        let asking = self.memo.reading().ask(request);
         let mut answer = Answer::new(request);
-        let sent = self.send_claim(request, &asked, &spans, |row| answer.add(name, row)).await;
+        let sent = self.send_claim(request, &asking, |row| answer.add(name, row)).await;
         let mut reading = self.memo.reading();
         let is_deadline = |error: &StoreError| error.kind() == Kind::Deadline;
         if matches!(sent, Ok(false)) || sent.as_ref().is_err_and(is_deadline) {
@@ -83,8 +103,12 @@ impl Postgres {
         if !sent? {
             return Ok(None);
         }
-        let seen = answer.seen.ok_or_else(|| corrupt(OPERATION, "the answer has no head"))?;
-        reading.horizon.learn(&asked, seen);
+        let headless = || corrupt(OPERATION, "the answer has no head");
+        let (seen, at) = answer.seen.ok_or_else(headless)?;
+        reading.horizon.learn(&asking.horizon, seen);
+        if asking.since.is_none() {
+            reading.aside.learn(request, asking.begun, at, answer.claim.next_due);
+        }
         for (reader, got) in request.readers.iter().zip(&mut answer.claim.readings) {
             let (bytes, cut) = sort_and_cut(got, reader.most, request.most_bytes);
             got.more = got.read_to < answer.horizon;
@@ -103,8 +127,7 @@ impl Postgres {
     async fn send_claim(
         &self,
         request: &ClaimRequest,
-        asked: &Asked,
-        spans: &Vec<i64>,
+        asking: &Asking,
         take: impl FnMut(Row) -> Result<bool, StoreError>,
     ) -> Result<bool, StoreError> {
         let readers = &request.readers;
@@ -133,19 +156,20 @@ impl Postgres {
                     (&numbers, Type::INT4_ARRAY),
                     (&takes, Type::TEXT_ARRAY),
                     (&leaves, Type::TEXT_ARRAY),
-                    (spans, Type::INT8_ARRAY),
+                    (&asking.spans, Type::INT8_ARRAY),
                     (&after, Type::INT8_ARRAY),
                     (&places, Type::INT8_ARRAY),
-                    (&asked.ids, Type::INT8_ARRAY),
-                    (&asked.below, Type::INT8_ARRAY),
-                    (&asked.marked, Type::INT8),
+                    (&asking.horizon.ids, Type::INT8_ARRAY),
+                    (&asking.horizon.below, Type::INT8_ARRAY),
+                    (&asking.horizon.marked, Type::INT8),
                     (&lanes, Type::INT2_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
                     (&request.closed, Type::TEXT_ARRAY),
                     (&(request.most_due as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
                     (&(request.most_bytes as i64), Type::INT8),
-                    (&spans.iter().max().copied().unwrap_or_default(), Type::INT8),
+                    (&asking.since, Type::TIMESTAMPTZ),
+                    (&asking.spans.iter().max().copied().unwrap_or_default(), Type::INT8),
                 ],
                 take,
             )
@@ -176,7 +200,8 @@ fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -
 struct Answer {
     claim: Claim,
     horizon: i64,
-    seen: Option<Seen>,
+    /// And when, by the store's clock.
+    seen: Option<(Seen, SystemTime)>,
     /// Messages and bytes that may still come before it is too much.
     left: (usize, usize),
 }
@@ -201,7 +226,8 @@ impl Answer {
             "seen" => {
                 let number = |column| get::<i64>(OPERATION, row, column);
                 let own: Option<i64> = get(OPERATION, row, "own")?;
-                self.seen = Some(Seen { xmin: number("xmin")?, drawn: number("last_id")?, own });
+                let seen = Seen { xmin: number("xmin")?, drawn: number("last_id")?, own };
+                self.seen = Some((seen, get(OPERATION, row, "published_at")?));
                 self.horizon = number("id")?;
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,

@@ -20,6 +20,8 @@ use tokio_postgres::{Row, types::Type};
 
 const OPERATION: &str = "inspect outbox";
 
+pub(crate) const OLDEST_SNAPSHOT: &str = include_str!("../sql/outbox/oldest_snapshot.sql");
+
 #[async_trait]
 impl InspectOutbox for Postgres {
     async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
@@ -27,10 +29,12 @@ impl InspectOutbox for Postgres {
         let topics = read(include_str!("../sql/outbox/status.sql")).await?;
         let relays = read(include_str!("../sql/outbox/relays.sql")).await?;
         let holder = read(include_str!("../sql/outbox/holder.sql")).await?;
+        let oldest_snapshot = read(OLDEST_SNAPSHOT).await?;
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
             holder: holder.first().map(a_holder).transpose()?,
+            oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: self.outstanding().await?.limit,
         })
     }
@@ -161,7 +165,7 @@ pub(crate) fn relay(row: &Row) -> Result<RelayStatus, StoreError> {
     Ok(RelayStatus { relay, lanes: count(row, "lanes")? })
 }
 
-fn a_holder(row: &Row) -> Result<Holder, StoreError> {
+pub(crate) fn a_holder(row: &Row) -> Result<Holder, StoreError> {
     let age = seconds(row, "seconds")?.unwrap_or_default();
     Ok(Holder { name: get(OPERATION, row, "name")?, age })
 }

@@ -1,5 +1,6 @@
 //! The outbox: a file per step of a relay's loop.
 
+mod aside;
 mod claim;
 mod horizon;
 pub(crate) mod inspect;

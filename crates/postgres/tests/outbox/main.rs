@@ -240,6 +240,29 @@ async fn who_holds_messages_back_is_told() {
     assert!(holder.age >= Duration::from_secs(1), "{holder:?}");
 }
 
+/// It may only read, and holds no message back.
+#[tokio::test]
+async fn who_has_the_oldest_snapshot_is_told() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let reader = database.client().await;
+    let open = "set application_name = 'a backup';
+        begin isolation level repeatable read; select from tidegate.lane";
+    run(&reader, open).await;
+    let told = async {
+        loop {
+            let status = store.outbox().await.unwrap();
+            match status.oldest_snapshot {
+                Some(oldest) if oldest.name.contains("a backup") => break,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+    let other = store.outbox().await.unwrap().holder;
+    assert!(other.is_none_or(|holder| !holder.name.contains("a backup")));
+}
+
 #[tokio::test]
 async fn claims_and_settlements_are_one_statement_each() {
     let database = Database::create(POSTGRES).await;

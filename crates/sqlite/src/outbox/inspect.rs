@@ -83,6 +83,7 @@ fn status(sql: &Sql) -> Result<OutboxStatus, Failure> {
         topics: sql.rows(include_str!("../sql/outbox/inspect_status.sql"), [], topic)?,
         relays: sql.rows(include_str!("../sql/outbox/inspect_relays.sql"), [now.0], relay)?,
         holder: None,
+        oldest_snapshot: None,
         limit: publish::limit(sql)?,
     })
 }

@@ -1,5 +1,5 @@
-//! A snapshot that is open for long: what it may see stays, whatever becomes of it, and is in the way of those who
-//! look for what is there now.
+//! A snapshot that is open for hours: what it may see stays, whatever becomes of it, and is in the way of those who
+//! look for what is there now. What hours leave behind is made in seconds.
 
 use super::{
     RelayArgs, Row,
@@ -19,6 +19,7 @@ use std::{
 };
 use tidegate::{
     Stop,
+    outbox::{GiveBack, Share},
     relay::{Relay, RelayOptions},
     worker_id,
 };
@@ -26,15 +27,28 @@ use tokio::time::{Instant, sleep};
 
 /// How long messages come in one by one before it is looked what that did.
 const AGE: Duration = Duration::from_secs(10);
+/// How often a relay says within eight hours that it lives.
+const SHARES: u64 = 8 * 3_600 / 5;
+/// Messages that fail once in that time, ten per second.
+const FAILURES: i64 = 8 * 3_600 * 10;
 /// The server counts what is dead within this time.
 const COUNTED: Duration = Duration::from_secs(2);
 
-const VACUUM: &str = "vacuum tidegate.lane, tidegate.relay, tidegate.progress, tidegate.lag";
+const VACUUM: &str = "vacuum tidegate.lane, tidegate.relay, tidegate.progress, tidegate.aside";
 const OPEN: &str = "begin isolation level repeatable read; select count(*) from tidegate.lane";
 const DEAD: &str = "
     select sum(n_dead_tup)::bigint from pg_stat_user_tables where schemaname = 'tidegate'";
 /// Those of the only relay.
 const SETTLEMENTS: &str = "select coalesce(max(number), 0) from tidegate.progress";
+
+/// What was set aside and tried again with success, as long ago as that may be.
+const SET_ASIDE: &str = "
+    insert into tidegate.aside
+        (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
+    select n % 64, -n, 'bench', n, 'counting', 'retry', 1, 'failed', 'skip',
+        now() - n * interval '8 hours' / $1::bigint
+    from generate_series(1, $1::bigint) n";
+const DONE: &str = "delete from tidegate.aside where id < 0";
 
 pub async fn measure(
     database: &Database,
@@ -49,6 +63,9 @@ pub async fn measure(
         let without = deliver_some(database, args.messages).await?;
         let snapshot = connect(&database.url).await?;
         snapshot.batch_execute(OPEN).await?;
+        live(database).await?;
+        database.client.execute(SET_ASIDE, &[&FAILURES]).await?;
+        database.client.execute(DONE, &[]).await?;
         let before = dead(database).await?;
         let settlements = age(database).await?;
         let after = dead(database).await?;
@@ -62,9 +79,9 @@ pub async fn measure(
     }
     let (ratio, messages) = (median(ratios), args.messages * TIMES);
     rows.push(Row::new("relay, no snapshot is open", messages, median(closed)));
-    let row = Row::new("relay, a snapshot is open", messages, median(open));
+    let row = Row::new("relay, a snapshot is open for 8 h", messages, median(open));
     rows.push(Row { ratio: Some(ratio), ..row });
-    judge.check("snapshot is open / is not", Some(ratio), Bound::AtLeast, 0.9);
+    judge.check("snapshot is open for 8 h / is not", Some(ratio), Bound::AtLeast, 0.9);
     judge.check("dead rows per settlement", Some(median(dead_rows)), Bound::AtMost, 2.0);
     Ok(())
 }
@@ -79,6 +96,21 @@ async fn deliver_some(database: &Database, messages: u64) -> Result<f64> {
         seconds += deliver(database, messages).await?.0;
     }
     Ok(seconds)
+}
+
+/// A relay says that it lives as often as in hours.
+async fn live(database: &Database) -> Result<()> {
+    let (store, relay) = (database.store.outbox_store(), worker_id());
+    let lease = RelayOptions::new(relay.clone()).lease;
+    let mut held = Vec::new();
+    for _ in 0..SHARES {
+        let (relay, held_now) = (relay.clone(), held.clone());
+        let request = Share { relay, held: held_now, routes: Vec::new(), lease };
+        let gained = store.share_lanes(request).await?.gained;
+        held.extend(gained.iter().map(|gained| gained.lease));
+    }
+    store.give_back_lanes(GiveBack { relay, lanes: held, ends: true }).await?;
+    Ok(())
 }
 
 async fn dead(database: &Database) -> Result<i64> {

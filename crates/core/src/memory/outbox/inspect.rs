@@ -134,6 +134,7 @@ impl OutboxContent {
             topics: topics.into_iter().map(topic).collect(),
             relays: self.relay_status(now),
             holder: None,
+            oldest_snapshot: None,
             limit: self.limit,
         }
     }

@@ -258,11 +258,13 @@ $$;
 
 -- What was set aside in some lanes and is due, each with what waits behind it; at most so many heads, so many
 -- behind each, and so many bytes. Of a key, only the first that holds it is due; what was delayed may have to
--- wait, too, but that is not known here. One row more, without an id, tells when the next is due.
+-- wait, too, but that is not known here. One row more, without an id, tells when the next is due. What was due
+-- before `since` is not looked for: those that were there are done, and their versions may be many.
 --
 -- Indexes: aside_due, aside_key and its primary key; that by id of each segment for their messages.
 create or replace function tidegate.due(
-    lanes smallint[], under_way bigint[], closed text[], most bigint, most_behind bigint, most_bytes bigint
+    lanes smallint[], under_way bigint[], closed text[], most bigint, most_behind bigint, most_bytes bigint,
+    since timestamptz
 )
 returns table (
     id bigint, lane smallint, topic text, key text, payload bytea, headers text, published_at timestamptz,
@@ -282,8 +284,8 @@ begin
     cross join lateral (
         select a.due_at
         from tidegate.aside a
-        where a.lane = l.lane and a.state in ('retry', 'later') and a.id <> all (under_way)
-            and a.sink <> all (closed)
+        where a.lane = l.lane and a.state in ('retry', 'later') and a.due_at >= since
+            and a.id <> all (under_way) and a.sink <> all (closed)
             and (a.state = 'later' or a.key_hash is null or not exists (
                 select
                 from tidegate.aside f
@@ -305,7 +307,8 @@ begin
     with head as materialized (
         select a.lane, a.id, a.sink, a.key_hash, a.state
         from tidegate.aside a
-        where a.lane = any (lanes) and a.state in ('retry', 'later') and a.due_at <= now()
+        where a.lane = any (lanes) and a.state in ('retry', 'later')
+            and a.due_at >= since and a.due_at <= now()
             and a.id <> all (under_way) and a.sink <> all (closed)
             and (a.state = 'later' or a.key_hash is null or not exists (
                 select

@@ -1,6 +1,6 @@
 -- Reads messages from lanes, oldest first across topics and lanes, and those that were set aside and are due.
 -- Changes no row. Rows come in no order; `kind` tells what a row is:
---   seen    one row: what this statement could see
+--   seen    one row: what this statement could see, and, as `published_at`, when
 --   window  one row per reader: in each of its lanes, `id` is how far this statement has read
 --   lane    a message from a lane, for the reader `n`
 --   due     a message that was set aside; or, without an id, when the next of them is due
@@ -21,8 +21,8 @@
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids, $5 where the first of its lanes stands; $6 for each reader and each of the 64 lanes, where it
 -- stands, or null; $7 and $8 marks; $9 the last id that has a mark; set aside: $10 lanes, $11 ids under way,
--- $12 sinks that take no more, $13 most heads, $14 most behind a head, $15 most bytes; $16 the length of the
--- longest window
+-- $12 sinks that take no more, $13 most heads, $14 most behind a head, $15 most bytes, $16 since when they may be
+-- due (see aside.rs); $17 the length of the longest window
 with seen as materialized (
     select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
 ),
@@ -67,7 +67,7 @@ span as materialized (
     ) f
 )
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
-    null::bytea as payload, null as headers, null::timestamptz as published_at,
+    null::bytea as payload, null as headers, now() as published_at,
     null::double precision as due_seconds, null::integer as attempts, null as sink, null as state,
     s.xmin, d.last_id, d.own
 from seen s
@@ -79,7 +79,7 @@ from span r
 union all
 select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers, d.published_at, d.due_seconds, d.attempts,
     d.sink, d.state, null, null, null
-from tidegate.due($10, $11, $12, $13, $14, $15) as d
+from tidegate.due($10, $11, $12, $13, $14, $15, coalesce($16, '-infinity')) as d
 union all
 select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
     m.published_at,
@@ -92,7 +92,7 @@ cross join lateral (
     select m.*, tidegate.lane_of(m.key, m.id) as lane
     from (
         -- No window has more ids: the limit cuts nothing off, and tells the planner how little is read.
-        select m.* from tidegate.message m where m.id >= r.lo and m.id <= r.hi limit $16
+        select m.* from tidegate.message m where m.id >= r.lo and m.id <= r.hi limit $17
     ) m
     where (r.takes is null or m.topic ~ r.takes) and (r.leaves is null or m.topic !~ r.leaves)
 ) m
