@@ -193,6 +193,7 @@ fn a_receiver_that_is_gone_is_left_alone_and_a_drain_says_so() {
     assert_eq!(place.json(&["outbox", "status"])["outstanding"], 2, "its messages wait");
     service.status.store(204, Relaxed);
     assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 2, "it is back");
+    assert_eq!(place.json(&["outbox", "show", "1"])["state"], "sent");
 }
 
 #[test]
@@ -203,6 +204,7 @@ fn what_others_wrote_does_not_steer_the_terminal() {
     place.ok(&["publish", "orders", "--key", key, "--header", "content-type: text/plain", text]);
     let shown = place.ok(&["outbox", "show", "1"]);
     assert!(shown.contains("key        \\u{1b}[31mred"), "{shown}");
+    assert!(shown.contains("state      outstanding"), "{shown}");
     assert!(shown.contains("published  ") && shown.contains("\ntwo\nlines "), "{shown}");
     assert!(!shown.contains('\u{1b}'), "{shown}");
 }

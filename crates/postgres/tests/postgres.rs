@@ -347,6 +347,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0007_durable",
             "0008_segments",
             "0009_progress",
+            "0010_leases",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);

@@ -7,7 +7,7 @@ use super::{
 use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     MessageId,
-    outbox::{Aside, DeadGroup, OnDead, Selection, StuckQuery, StuckState, TopicStatus},
+    outbox::{Aside, DeadGroup, OnDead, Selection, Stored, StuckQuery, StuckState, TopicStatus},
 };
 
 pub(crate) async fn status_counts_by_topic(bench: Bench) {
@@ -120,8 +120,9 @@ pub(crate) async fn a_message_is_found_whatever_became_of_it(bench: Bench) {
     let find = async |id| bench.store.message(id).await.expect("look for a message");
     let step = relay.step().to(read[1].id).aside(&read[1], dead(OnDead::Skip));
     step.send().await;
-    for message in &read {
-        assert_eq!(find(message.id).await.as_ref(), Some(message));
+    for (message, sent) in read.iter().zip([true, false, false]) {
+        let expected = Stored { message: message.clone(), sent };
+        assert_eq!(find(message.id).await, Some(expected), "one was sent, one is dead, one waits");
     }
     assert_eq!(find(MessageId(i64::MAX)).await, None);
     assert_eq!(find(MessageId(0)).await, None);

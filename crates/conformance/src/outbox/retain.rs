@@ -34,7 +34,8 @@ async fn sealed(bench: &Bench, sealed: Sealed, limit: usize) -> Vec<Message> {
 }
 
 async fn find(bench: &Bench, id: MessageId) -> Option<Message> {
-    bench.store.message(id).await.expect("look for a message")
+    let stored = bench.store.message(id).await.expect("look for a message");
+    stored.map(|stored| stored.message)
 }
 
 pub(crate) async fn nothing_is_sealed_that_is_young_or_unread(bench: Bench) {

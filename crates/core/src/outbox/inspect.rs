@@ -28,7 +28,7 @@ pub trait InspectOutbox: Send + Sync {
     async fn stuck(&self, query: StuckQuery) -> Result<Vec<Stuck>, StoreError>;
 
     /// One message, whatever became of it; `None` if it is not stored any more.
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError>;
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError>;
 
     /// Makes dead messages due again, with all attempts. Returns how many, and leaves an audit line.
     async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError>;
@@ -39,6 +39,15 @@ pub trait InspectOutbox: Send + Sync {
 
     /// The last audit lines, newest first.
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
+}
+
+/// A message that is still there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// What was published.
+    pub message: Message,
+    /// Whether it is neither outstanding nor set aside.
+    pub sent: bool,
 }
 
 /// How an outbox stands.

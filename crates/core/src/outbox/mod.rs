@@ -17,7 +17,7 @@ mod topics;
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
 pub use inspect::{
     AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
-    Stuck, StuckQuery, StuckState, TopicStatus,
+    Stored, Stuck, StuckQuery, StuckState, TopicStatus,
 };
 pub(crate) use lane::is_left;
 pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};

@@ -10,7 +10,7 @@ use tidegate_core::{
     error::{Class, Kind},
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, OutboxStatus, Outstanding, Sealed,
-        Selection, Settled, Settlement, Share, Shared, Stuck, StuckQuery,
+        Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery,
     },
 };
 use tokio::time::sleep;
@@ -109,7 +109,7 @@ impl InspectOutbox for Flawed {
         self.store.stuck(query).await
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         self.store.message(id).await
     }
 

@@ -10,11 +10,11 @@ use crate::{
 };
 use async_trait::async_trait;
 use tidegate_core::{
-    InspectOutbox, Message, MessageId, StoreError,
+    InspectOutbox, MessageId, StoreError,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, Origin, OutboxStatus, Outstanding, Selection, Stuck, StuckQuery,
-        StuckState,
+        AuditLine, DeadGroup, Origin, OutboxStatus, Outstanding, Selection, Stored, Stuck,
+        StuckQuery, StuckState,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -67,14 +67,15 @@ impl InspectOutbox for Adopted {
         self.inspect(&self.statements.stuck, &params).await?.iter().map(stuck).collect()
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         let row_key = self.rows().row_key(id).map(str::to_owned);
         let [adopted, values] = self.mapped();
         let params = [adopted, values, (&row_key as _, Type::TEXT), (&id.0 as _, Type::INT8)];
         let rows = self.inspect(&self.statements.row, &params).await?;
         let message = |row: &Row| {
             let found = Found::read(&self.plan, row)?;
-            Ok(found.message(id, Origin::Lane { due_in: None }))
+            let message = found.message(id, Origin::Lane { due_in: None });
+            Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
         };
         rows.first().map(message).transpose()
     }

@@ -9,11 +9,11 @@ use crate::{
 use async_trait::async_trait;
 use std::time::Duration;
 use tidegate_core::{
-    InspectOutbox, Message, MessageId, StoreError, WorkerId,
+    InspectOutbox, MessageId, StoreError, WorkerId,
     limits::MAX_LISTED,
     outbox::{
         AuditLine, DeadGroup, Holder, Lane, OnDead, Origin, OutboxStatus, Outstanding, RelayStatus,
-        Selection, Stuck, StuckQuery, StuckState, TopicStatus,
+        Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -69,11 +69,15 @@ impl InspectOutbox for Postgres {
         self.pool.query(OPERATION, sql, &params).await?.iter().map(stuck).collect()
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         let name = self.outbox_name().await?;
         let sql = include_str!("../sql/outbox/message.sql");
         let rows = self.pool.query(OPERATION, sql, &[(&id.0, Type::INT8)]).await?;
-        rows.first().map(|row| message(name, row, Origin::Lane { due_in: None })).transpose()
+        let stored = |row: &Row| {
+            let message = message(name, row, Origin::Lane { due_in: None })?;
+            Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
+        };
+        rows.first().map(stored).transpose()
     }
 
     async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {

@@ -51,7 +51,7 @@ async fn a_dead_row_is_not_read_again_until_it_is_retried() {
     let stuck = other.stuck(StuckQuery { limit: 10, ..StuckQuery::default() }).await.unwrap();
     assert_eq!((stuck.len(), stuck[0].state, stuck[0].attempts), (1, StuckState::Dead, 1));
     assert_eq!((&*stuck[0].topic, stuck[0].key.as_deref()), ("qdrant.people", Some(&*key("a"))));
-    let message = other.message(stuck[0].id).await.unwrap().unwrap();
+    let message = other.message(stuck[0].id).await.unwrap().unwrap().message;
     assert_eq!(message.payload, br#"{"text": "bad"}"#);
     let status = other.outbox().await.unwrap();
     assert_eq!((status.topics[0].dead, status.topics[0].outstanding), (1, 0));

@@ -16,7 +16,7 @@ use tidegate_core::{
     StoreError,
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
-        Progress, Sealed, Selection, Settled, Settlement, Share, Shared, Stuck, StuckQuery,
+        Progress, Sealed, Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery,
     },
 };
 use tokio::time::sleep;
@@ -171,7 +171,7 @@ impl InspectOutbox for View {
         self.inner.stuck(query).await
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         self.inner.message(id).await
     }
 

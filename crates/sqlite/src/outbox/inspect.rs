@@ -10,11 +10,11 @@ use crate::{
 use async_trait::async_trait;
 use rusqlite::{Row, params};
 use tidegate_core::{
-    InspectOutbox, Message, MessageId, StoreError, WorkerId,
+    InspectOutbox, MessageId, StoreError, WorkerId,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, OnDead, OutboxStatus, Outstanding, RelayStatus, Selection, Stuck,
-        StuckQuery, StuckState, TopicStatus,
+        AuditLine, DeadGroup, OnDead, OutboxStatus, Outstanding, RelayStatus, Selection, Stored,
+        Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 
@@ -41,11 +41,15 @@ impl InspectOutbox for Sqlite {
         self.read(OPERATION, move |sql| stuck(sql, &query)).await
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         self.read(OPERATION, move |sql| {
             let name = row::outbox_name(sql)?;
             let read = |row: &Row<'_>| row::message(&name, row, Millis(i64::MAX));
-            Ok(sql.row(include_str!("../sql/outbox/messages.sql"), [array([id])], read)?)
+            let text = include_str!("../sql/outbox/messages.sql");
+            let message = sql.row(text, [array([id])], read)?;
+            let text = include_str!("../sql/outbox/inspect_sent.sql");
+            let sent = sql.row(text, [id.0], |row| row.get(0))?;
+            Ok(message.map(|message| Stored { message, sent: sent.unwrap_or_default() }))
         })
         .await
     }

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tidegate::{
     Sink,
@@ -20,6 +20,8 @@ use tokio::time::sleep;
 #[derive(Default)]
 pub struct Counting {
     pub seen: AtomicU64,
+    /// When something came for the first time.
+    pub first: OnceLock<Instant>,
     pub takes: Duration,
     pub group: usize,
     pub by_topic: bool,
@@ -43,6 +45,7 @@ impl Sink for Counting {
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
+        self.first.get_or_init(Instant::now);
         if !self.takes.is_zero() {
             sleep(self.takes).await;
         }

@@ -36,8 +36,8 @@ pub async fn measure(
         for _ in 0..args.repeat {
             measured.push(deliver(database, waiting).await?);
         }
-        let seconds = median(measured.iter().map(|(seconds, _)| *seconds).collect());
-        let statements = median(measured.iter().map(|(_, statements)| *statements).collect());
+        let seconds = median(measured.iter().map(|it| it.seconds).collect());
+        let statements = median(measured.iter().map(|it| it.statements).collect());
         let name = format!("relay, {waiting} waiting");
         let row =
             Row { statements_per_message: Some(statements), ..Row::new(name, waiting, seconds) };
@@ -51,15 +51,26 @@ pub async fn measure(
     Ok(())
 }
 
-/// Publishes messages, and delivers them. Returns how many seconds and statements per message that took.
-pub async fn deliver(database: &Database, messages: u64) -> Result<(f64, f64)> {
+/// What delivering took.
+pub struct Delivered {
+    pub seconds: f64,
+    /// Of these, how many went by before the first message came.
+    pub to_first: f64,
+    /// Per message.
+    pub statements: f64,
+}
+
+/// Publishes messages, and delivers them.
+pub async fn deliver(database: &Database, messages: u64) -> Result<Delivered> {
     publish(&database.store, messages, |_| "bench".to_owned()).await?;
     let sink = Arc::new(Counting { group: 1_000, ..Counting::default() });
-    let statements = database.store.statements();
+    let (statements, start) = (database.store.statements(), Instant::now());
     let seconds = drain(&database.store, plan(&[("counting", "*", sink.clone())])).await?;
     let statements = database.store.statements() - statements;
     ensure!(sink.seen.load(Relaxed) == messages, "not every message was delivered once");
-    Ok((seconds, statements as f64 / messages as f64))
+    let first = sink.first.get().copied().unwrap_or(start);
+    let to_first = (first - start).as_secs_f64();
+    Ok(Delivered { seconds, to_first, statements: statements as f64 / messages as f64 })
 }
 
 /// A payload of 1 KB.

@@ -40,7 +40,7 @@ pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
 /// The message that was named. A number is believed; a name must be its own.
 async fn find(store: &dyn OutboxStore, named: &Named) -> Result<MessageId> {
     if let Some(name) = &named.name
-        && store.message(named.id).await?.is_none_or(|message| message.name != *name)
+        && store.message(named.id).await?.is_none_or(|stored| stored.message.name != *name)
     {
         bail!(unknown(name));
     }

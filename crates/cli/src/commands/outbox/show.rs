@@ -10,12 +10,12 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use tidegate::{
     Message, MessageId, OutboxStore,
-    outbox::{Selection, Stuck, StuckQuery, StuckState},
+    outbox::{Selection, Stored, Stuck, StuckQuery, StuckState},
 };
 
-/// Shows a message, and what became of it if it is not simply done.
+/// Shows a message, and what became of it.
 pub async fn run(app: &App, store: &dyn OutboxStore, id: MessageId) -> Result<Exit> {
-    let Some(message) = store.message(id).await? else {
+    let Some(stored) = store.message(id).await? else {
         bail!(
             "message {id} is not stored: it was never published, or was removed after it was sent"
         );
@@ -24,8 +24,8 @@ pub async fn run(app: &App, store: &dyn OutboxStore, id: MessageId) -> Result<Ex
     let query = StuckQuery { which, limit: 1, ..StuckQuery::default() };
     let stuck = store.stuck(query).await?.pop();
     match app.json {
-        true => out::json(&as_json(&message, stuck.as_ref()))?,
-        false => out::data(&as_text(&message, stuck.as_ref()))?,
+        true => out::json(&as_json(&stored, stuck.as_ref()))?,
+        false => out::data(&as_text(&stored, stuck.as_ref()))?,
     }
     Ok(Exit::Done)
 }
@@ -34,7 +34,16 @@ fn text(message: &Message) -> Option<&str> {
     str::from_utf8(&message.payload).ok()
 }
 
-fn as_json(message: &Message, stuck: Option<&Stuck>) -> Value {
+fn state(stored: &Stored, stuck: Option<&Stuck>) -> &'static str {
+    match stuck {
+        Some(stuck) => stuck.state.as_str(),
+        None if stored.sent => "sent",
+        None => "outstanding",
+    }
+}
+
+fn as_json(stored: &Stored, stuck: Option<&Stuck>) -> Value {
+    let message = &stored.message;
     let parsed = serde_json::from_slice::<Value>(&message.payload).ok();
     json!({
         "id": message.id,
@@ -47,23 +56,24 @@ fn as_json(message: &Message, stuck: Option<&Stuck>) -> Value {
         "payload": parsed.filter(|_| message.headers.declares_json()),
         "text": text(message),
         "bytes": message.payload.len(),
-        "state": stuck.map(|it| it.state),
+        "state": state(stored, stuck),
         "sink": stuck.map(|it| &it.sink),
         "attempts": stuck.map(|it| it.attempts),
         "reason": stuck.map(|it| &it.reason),
     })
 }
 
-fn as_text(message: &Message, stuck: Option<&Stuck>) -> String {
+fn as_text(stored: &Stored, stuck: Option<&Stuck>) -> String {
+    let message = &stored.message;
     let mut lines = vec![
         format!("message    {} ({})", message.id, message.name),
         format!("topic      {}", message.topic),
     ];
     lines.extend(message.key.as_ref().map(|key| format!("key        {key}")));
     lines.push(format!("published  {} ago", ago(message.published_ms)));
+    let due = stuck.and_then(|it| it.due_in).map(|due| format!(", due in {}", span(due)));
+    lines.push(format!("state      {}{}", state(stored, stuck), due.unwrap_or_default()));
     if let Some(stuck) = stuck {
-        let due = stuck.due_in.map(|due| format!(", due in {}", span(due))).unwrap_or_default();
-        lines.push(format!("state      {}{due}", stuck.state.as_str()));
         if stuck.state != StuckState::Unrouted {
             lines.push(format!("sink       {}", stuck.sink));
         }

@@ -361,7 +361,8 @@ async fn sweep(bench: &Bench) -> i64 {
     let last = read.last().map_or(lowest, |message| message.id.0.max(lowest));
     let mut stuck = Vec::new();
     for one in bench.all_stuck().await {
-        stuck.extend(bench.store.message(one.id).await.expect("look for a message"));
+        let stored = bench.store.message(one.id).await.expect("look for a message");
+        stuck.extend(stored.map(|stored| stored.message));
     }
     let step = stuck.iter().fold(relay.step(), |step, message| step.done(message));
     step.to(MessageId(last)).lags(&[]).send().await;

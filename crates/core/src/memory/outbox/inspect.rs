@@ -2,10 +2,10 @@
 
 use super::{AsideRow, OutboxContent};
 use crate::{
-    Memory, Message, MessageId, StoreError, WorkerId,
+    Memory, MessageId, StoreError, WorkerId,
     outbox::{
         AuditLine, DeadGroup, InspectOutbox, OnDead, Origin, OutboxStatus, Outstanding,
-        RelayStatus, Selection, Stuck, StuckQuery, StuckState, TopicStatus,
+        RelayStatus, Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 use async_trait::async_trait;
@@ -29,8 +29,11 @@ impl InspectOutbox for Memory {
         Ok(self.content().outbox.stuck(&query, self.now()))
     }
 
-    async fn message(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
-        Ok(self.content().outbox.message(id, Origin::Lane { due_in: None }))
+    async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
+        let outbox = &self.content().outbox;
+        let sent = !outbox.is_unread(id) && !outbox.aside.contains_key(&id);
+        let message = outbox.message(id, Origin::Lane { due_in: None });
+        Ok(message.map(|message| Stored { message, sent }))
     }
 
     async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
