@@ -461,3 +461,23 @@ async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
     let said = place.tidegate(&["relay", "--preset", "brighter", "--drain"]);
     assert!(said.code == 1 && said.stderr.contains("no table `outbox`"), "{}", said.stderr);
 }
+
+#[test]
+fn a_drain_says_what_it_leaves() {
+    let place = Place::new();
+    let routes = "[[routes]]\ntopic = 'orders'\nsink = 'stdout'\n";
+    place.write("tidegate.toml", format!("store = 'sqlite:box.db'\n{routes}"));
+    place.ok(&["publish", "letters", "{}"]);
+    place.ok(&["publish", "orders", "{}"]);
+    for _ in 0..2 {
+        let said = place.tidegate(&["relay", "--drain"]);
+        assert_eq!(said.code, 0, "{}", said.stderr);
+        assert!(said.stderr.contains("1 without a route: add [[routes]]"), "{}", said.stderr);
+    }
+    place.write(
+        "tidegate.toml",
+        "store = 'sqlite:box.db'\n[[topics]]\ntopic = '*'\nmax_attempts = 0",
+    );
+    let said = place.tidegate(&["check"]);
+    assert!(said.stderr.contains("`max_attempts` of topic * must be above 0"), "{}", said.stderr);
+}

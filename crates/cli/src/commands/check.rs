@@ -13,6 +13,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Reads the settings, opens the store and the outbox, and reaches every sink.
 pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
     let sinks = relay::sinks(&app.config)?;
+    relay::policies(&app.config)?;
     if !app.config.routes.is_empty() {
         relay::plan(&app.config, None)?;
     }

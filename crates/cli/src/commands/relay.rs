@@ -19,6 +19,7 @@ use std::{
 use tidegate::{
     Stop,
     adopted::Preset,
+    outbox::TopicStatus,
     relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport, RelayWatch},
     worker_id,
 };
@@ -61,6 +62,7 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let is_stdout = |sink: &PlannedSink| sink.sink.capabilities().name == "stdout";
     let stdout = plan.sinks.iter().position(is_stdout);
+    let store = opened.store.clone();
     let relay = Relay::new(opened.store, plan, options)?;
     let start = Instant::now();
     let report = tokio::select! {
@@ -71,6 +73,9 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     };
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
+    if args.drain && signals.code().is_none() {
+        left(&store.outbox().await?.topics).into_iter().for_each(|line| app.say(&line));
+    }
     let failed = report.counts.dead > 0 || !report.gone.is_empty();
     let ended = if args.drain && failed { Exit::Failures } else { Exit::Done };
     Ok(signals.code().map_or(ended, Exit::Stopped))
@@ -168,6 +173,19 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
         app.say(&format!("{name}: {reason}; its messages wait: remove its route, or start again"));
     }
     Ok(())
+}
+
+/// What a drain left, because it cannot be delivered without somebody's help.
+fn left(topics: &[TopicStatus]) -> Option<String> {
+    let sum = |of: fn(&TopicStatus) -> u64| topics.iter().map(of).sum::<u64>();
+    let kinds = [
+        (sum(|topic| topic.unrouted), "without a route: add [[routes]] for their topics"),
+        (sum(|topic| topic.waiting), "behind a dead one: see `tidegate outbox dead`"),
+    ];
+    let left = kinds.iter().filter(|(messages, _)| *messages > 0);
+    let left: Vec<String> =
+        left.map(|(messages, what)| format!("{} {what}", number::count(*messages))).collect();
+    (!left.is_empty()).then(|| format!("left: {}", left.join("; ")))
 }
 
 /// What became of messages, in words.

@@ -109,10 +109,14 @@ pub fn sinks(config: &Config) -> Result<Vec<PlannedSink>> {
     config.sinks.iter().map(|(name, declared)| sinks::planned(name, declared)).collect()
 }
 
+/// What holds for topics.
+pub fn policies(config: &Config) -> Result<Vec<(Pattern, TopicPolicy)>> {
+    config.topics.iter().map(|it| Ok((Pattern(it.topic.clone()), it.policy()?))).collect()
+}
+
 /// Where messages go. With `to`, all go to that sink.
 pub fn plan(config: &Config, to: Option<&str>) -> Result<Plan> {
-    let policies = config.topics.iter().map(|it| Ok((Pattern(it.topic.clone()), it.policy()?)));
-    let policies = policies.collect::<Result<Vec<_>>>()?;
+    let policies = policies(config)?;
     let routes: Vec<Route> = match to {
         Some(sink) => vec![route("*", sink)],
         None => config.routes.iter().map(|it| route(&it.topic, &it.sink)).collect(),

@@ -65,6 +65,19 @@ pub struct Claim {
     pub next_due: Option<Duration>,
     /// Whether there are messages that cannot be read yet, because an older transaction is open.
     pub held_back: bool,
+    /// What was found where messages should be, and is none. The store sets it aside as dead by itself.
+    pub refused: Vec<Refused>,
+}
+
+/// Something that is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What it is known by.
+    pub id: MessageId,
+    /// Its topic, if it has one.
+    pub topic: String,
+    /// Why it is none.
+    pub reason: String,
 }
 
 /// What one reader got.

@@ -14,7 +14,7 @@ mod settle;
 mod source;
 mod topics;
 
-pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
+pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
 pub use inspect::{
     AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
     Stored, Stuck, StuckQuery, StuckState, TopicStatus,

@@ -15,7 +15,7 @@ use std::{
 use tidegate_core::{
     Message, MessageId,
     outbox::{
-        Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, SetAside, Settled,
+        Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside, Settled,
         Settlement, Shared, StuckState,
     },
 };
@@ -193,6 +193,9 @@ impl Flow {
         for message in claim.due.into_iter().filter(|it| held.contains(&it.lane)) {
             self.take_in_again(message, now);
         }
+        for Refused { id, topic, reason } in claim.refused {
+            self.died(id, &topic, &reason);
+        }
         let lanes = &self.lanes;
         let is_read = |id: &MessageId, it: &UnderWay| {
             let lane = it.sink.zip(lanes.get(&it.lane));
@@ -291,6 +294,14 @@ impl Flow {
             self.held.set_aside(sink, key, set.lane);
         }
         self.aside.push(set);
+    }
+
+    /// A message is given up.
+    pub fn died(&mut self, id: MessageId, topic: &str, reason: &str) {
+        self.counts.dead += 1;
+        if self.is_new(topic, "dead") {
+            tracing::warn!("message {id} on {topic} is dead: {reason}");
+        }
     }
 
     /// Whether that is to be said of a topic: it was not before.

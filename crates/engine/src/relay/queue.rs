@@ -2,7 +2,7 @@
 
 use super::lanes::LineNumber;
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     time::Duration,
 };
 use tidegate_core::{
@@ -49,7 +49,7 @@ pub(super) struct Queue {
     mixes: bool,
     keys: HashMap<KeyHash, KeyLine>,
     /// What can go now, by topic.
-    ready: HashMap<String, VecDeque<Ready>>,
+    ready: HashMap<String, ReadyLine>,
     /// Topics with something ready, in turns.
     turns: VecDeque<String>,
     messages: usize,
@@ -64,6 +64,9 @@ struct KeyLine {
     /// One is under way, or among what is ready.
     busy: bool,
 }
+
+/// Oldest first: what is done without a gap is settled, and a crash does not repeat it.
+type ReadyLine = BTreeMap<MessageId, Ready>;
 
 enum Ready {
     Message(Box<Queued>),
@@ -106,14 +109,14 @@ impl Queue {
         self.messages += 1;
         self.bytes += queued.bytes();
         let Some(key) = queued.key else {
-            let topic = self.place(&queued.message.topic);
-            return self.make_ready(topic, Ready::Message(Box::new(queued)), false);
+            let (topic, id) = (self.place(&queued.message.topic), queued.id());
+            return self.make_ready(topic, id, Ready::Message(Box::new(queued)));
         };
         let line = self.keys.entry(key).or_default();
         line.waiting.push_back(queued);
         if !line.busy {
             line.busy = true;
-            self.announce(key, false);
+            self.announce(key);
         }
     }
 
@@ -123,29 +126,32 @@ impl Queue {
         let mut group: Vec<Queued> = Vec::new();
         let Some(topic) = self.turns.pop_front() else { return group };
         let mut ready = self.ready.remove(&topic).unwrap_or_default();
+        // Keys of which the group has something: they are not ready any more, but more of them may go along.
+        let mut begun = ReadyLine::new();
         let mut left = fit;
-        while let Some(next) = ready.pop_front() {
+        while let Some((id, next, is_begun)) = pop_oldest(&mut ready, &mut begun) {
             let taken = match next {
-                Ready::Message(queued) if left.takes(&queued, group.is_empty()) => {
-                    group.push(*queued);
-                    true
-                }
-                Ready::Message(queued) => {
-                    ready.push_front(Ready::Message(queued));
-                    false
-                }
-                Ready::Key(key) if self.is_spent(key) => true,
-                Ready::Key(key) => {
-                    let before = group.len();
-                    self.take_key(key, &mut left, &mut group, &coalesces);
-                    if group.len() == before {
-                        ready.push_front(Ready::Key(key));
+                Ready::Message(queued) => match left.takes(&queued, group.is_empty()) {
+                    true => {
+                        group.push(*queued);
+                        Ok(None)
                     }
-                    group.len() > before
-                }
+                    false => Err(Ready::Message(queued)),
+                },
+                Ready::Key(key) if self.is_spent(key) => Ok(None),
+                Ready::Key(key) => self
+                    .take_of_key(key, &mut left, &mut group, &coalesces)
+                    .map(|rest| rest.map(|head| (head, Ready::Key(key))))
+                    .ok_or(Ready::Key(key)),
             };
-            if !taken {
-                break;
+            match taken {
+                Ok(more) => begun.extend(more),
+                Err(unfit) => {
+                    if !is_begun {
+                        ready.insert(id, unfit);
+                    }
+                    break;
+                }
             }
         }
         if !ready.is_empty() {
@@ -158,32 +164,32 @@ impl Queue {
         group
     }
 
-    fn take_key(
+    /// Takes the first of a key, with those that stand for it. Returns which one may go along next, or `None`
+    /// if there is no room for the first.
+    fn take_of_key(
         &mut self,
         key: KeyHash,
         left: &mut Fit,
         group: &mut Vec<Queued>,
         coalesces: &impl Fn(&Queued) -> bool,
-    ) {
-        let Some(line) = self.keys.get_mut(&key) else { return };
-        let topic = line.waiting.front().map(|queued| queued.message.topic.clone());
-        let others = group.len();
-        while let Some(next) = line.waiting.front() {
-            if !self.mixes && Some(&next.message.topic) != topic.as_ref() {
-                return;
+    ) -> Option<Option<MessageId>> {
+        let line = self.keys.get_mut(&key)?;
+        let first = line.waiting.front().filter(|first| left.takes(first, group.is_empty()))?;
+        let topic = first.message.topic.clone();
+        group.extend(line.waiting.pop_front());
+        while let (Some(before), Some(next)) = (group.last(), line.waiting.front()) {
+            let stands =
+                before.message.topic == next.message.topic && coalesces(before) && coalesces(next);
+            if !stands {
+                break;
             }
-            let before = group[others..].last().filter(|before| {
-                before.message.topic == next.message.topic && coalesces(before) && coalesces(next)
-            });
-            let takes = match before {
-                Some(before) => left.swaps(before, next),
-                None => left.takes(next, group.is_empty()),
-            };
-            if !takes {
-                return;
+            if !left.swaps(before, next) {
+                return Some(None);
             }
             group.extend(line.waiting.pop_front());
         }
+        let goes_along = |next: &&Queued| self.mixes || next.message.topic == topic;
+        Some(line.waiting.front().filter(goes_along).map(Queued::id))
     }
 
     /// Whether nothing is left of a key; then it is forgotten.
@@ -203,7 +209,7 @@ impl Queue {
             if line.waiting.is_empty() {
                 self.keys.remove(&key);
             } else {
-                self.announce(key, true);
+                self.announce(key);
             }
         }
     }
@@ -233,7 +239,7 @@ impl Queue {
     pub fn take_lanes(&mut self, wanted: impl Fn(Lane) -> bool, idle: bool) -> Vec<Queued> {
         let mut out: Vec<Queued> = Vec::new();
         let ready: HashSet<KeyHash> =
-            self.ready.values().flatten().filter_map(Ready::key).collect();
+            self.ready.values().flat_map(BTreeMap::values).filter_map(Ready::key).collect();
         for (_, line) in self.keys.iter_mut().filter(|(key, _)| !idle || ready.contains(key)) {
             // A key has one lane, but two keys may have the same hash.
             if line.waiting.iter().any(|queued| wanted(queued.message.lane)) {
@@ -245,10 +251,10 @@ impl Queue {
             }
         }
         for ready in self.ready.values_mut() {
-            for next in std::mem::take(ready) {
+            for (id, next) in std::mem::take(ready) {
                 match next {
                     Ready::Message(queued) if wanted(queued.message.lane) => out.push(*queued),
-                    next => ready.push_back(next),
+                    next => drop(ready.insert(id, next)),
                 }
             }
         }
@@ -263,7 +269,7 @@ impl Queue {
     fn drop_empty_keys(&mut self) {
         let keys = &mut self.keys;
         self.ready.retain(|_, ready| {
-            ready.retain(|ready| match ready {
+            ready.retain(|_, ready| match ready {
                 Ready::Message(_) => true,
                 Ready::Key(key) => {
                     let empty = keys.get(key).is_none_or(|line| line.waiting.is_empty());
@@ -281,8 +287,8 @@ impl Queue {
 
     /// How long the oldest that waits has waited.
     pub fn oldest(&self, now: Instant) -> Duration {
-        let firsts = self.turns.iter().filter_map(|topic| self.ready.get(topic)?.front());
-        let since = firsts.filter_map(|ready| match ready {
+        let firsts = self.turns.iter().filter_map(|topic| self.ready.get(topic)?.first_key_value());
+        let since = firsts.filter_map(|(_, ready)| match ready {
             Ready::Message(queued) => Some(queued.since),
             Ready::Key(key) => Some(self.keys.get(key)?.waiting.front()?.since),
         });
@@ -293,23 +299,34 @@ impl Queue {
         if self.mixes { String::new() } else { topic.to_owned() }
     }
 
-    /// The key can go; `first` if it has waited for its turn already.
-    fn announce(&mut self, key: KeyHash, first: bool) {
+    /// The key can go.
+    fn announce(&mut self, key: KeyHash) {
         let head = self.keys.get(&key).and_then(|line| line.waiting.front());
-        let Some(topic) = head.map(|head| self.place(&head.message.topic)) else { return };
-        self.make_ready(topic, Ready::Key(key), first);
+        let Some((topic, id)) = head.map(|head| (self.place(&head.message.topic), head.id()))
+        else {
+            return;
+        };
+        self.make_ready(topic, id, Ready::Key(key));
     }
 
-    fn make_ready(&mut self, topic: String, ready: Ready, first: bool) {
+    fn make_ready(&mut self, topic: String, id: MessageId, ready: Ready) {
         let line = self.ready.entry(topic.clone()).or_insert_with(|| {
             self.turns.push_back(topic);
-            VecDeque::new()
+            ReadyLine::new()
         });
-        match first {
-            true => line.push_front(ready),
-            false => line.push_back(ready),
-        }
+        line.insert(id, ready);
     }
+}
+
+/// The oldest of both, and whether it is of those that are begun.
+fn pop_oldest(ready: &mut ReadyLine, begun: &mut ReadyLine) -> Option<(MessageId, Ready, bool)> {
+    let first = |line: &ReadyLine| line.keys().next().copied();
+    let is_begun = match (first(ready), first(begun)) {
+        (Some(ready), Some(begun)) => begun < ready,
+        (ready, _) => ready.is_none(),
+    };
+    let (id, next) = if is_begun { begun } else { ready }.pop_first()?;
+    Some((id, next, is_begun))
 }
 
 impl Fit {
@@ -331,5 +348,97 @@ impl Fit {
         self.messages -= 1;
         self.bytes = self.bytes.saturating_sub(queued.bytes());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::{Headers, outbox::Origin};
+
+    fn queued(id: i64, key: Option<i64>, topic: &str) -> Queued {
+        let message = Message {
+            id: MessageId(id),
+            name: id.to_string(),
+            lane: Lane(0),
+            topic: topic.to_owned(),
+            key: key.map(|key| key.to_string()),
+            headers: Headers::new(),
+            payload: vec![0; 10],
+            published_ms: 0,
+            origin: Origin::Lane { due_in: None },
+        };
+        let (line, fence, since) = (0, Fence(1), Instant::now());
+        Queued { message, line, fence, key: key.map(KeyHash), aside: None, single: false, since }
+    }
+
+    /// Ten messages, of two keys in turns, and every fifth of none.
+    fn queue(mixes: bool) -> Queue {
+        let mut queue = Queue::new(mixes);
+        for id in 1..=10 {
+            let key = (id % 5 != 0).then_some(id % 2);
+            queue.push(queued(id, key, if id % 3 == 0 { "third" } else { "t" }));
+        }
+        queue
+    }
+
+    fn ids(group: &[Queued]) -> Vec<i64> {
+        group.iter().map(|queued| queued.id().0).collect()
+    }
+
+    fn take(queue: &mut Queue, messages: usize) -> Vec<Queued> {
+        queue.take(Fit { messages, bytes: usize::MAX }, |_| false)
+    }
+
+    fn finish(queue: &mut Queue, group: &[Queued]) {
+        let keys: HashSet<KeyHash> = group.iter().filter_map(|queued| queued.key).collect();
+        queue.finished(group.len(), keys);
+    }
+
+    /// What a crash repeats is what was delivered and is not settled: a key that goes ahead of others would leave
+    /// gaps.
+    #[tokio::test]
+    async fn the_oldest_goes_first_however_many_go_at_once() {
+        for messages in 1..=11 {
+            let (mut queue, mut order) = (queue(true), Vec::new());
+            while queue.has_ready() {
+                let group = take(&mut queue, messages);
+                order.extend(ids(&group));
+                finish(&mut queue, &group);
+            }
+            assert_eq!(order, (1..=10).collect::<Vec<i64>>(), "{messages} at once");
+            assert_eq!(queue.load(), (0, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_has_one_group_under_way() {
+        let mut queue = queue(true);
+        let first = take(&mut queue, 3);
+        assert_eq!(ids(&first), [1, 2, 3]);
+        assert_eq!(ids(&take(&mut queue, 10)), [5, 10], "both keys are under way");
+        assert!(!queue.has_ready());
+        finish(&mut queue, &first);
+        assert_eq!(ids(&take(&mut queue, 10)), [4, 6, 7, 8, 9]);
+    }
+
+    #[tokio::test]
+    async fn topics_that_do_not_mix_go_apart_and_in_the_order_of_keys() {
+        let mut queue = queue(false);
+        let first = take(&mut queue, 10);
+        assert_eq!(ids(&first), [1, 2, 4, 5, 10], "3 and 6 are of another topic");
+        finish(&mut queue, &first);
+        let second = take(&mut queue, 10);
+        assert_eq!(ids(&second), [3, 6]);
+        finish(&mut queue, &second);
+        assert_eq!(ids(&take(&mut queue, 10)), [7, 8]);
+    }
+
+    #[tokio::test]
+    async fn what_coalesces_goes_along_and_takes_no_room() {
+        let mut queue = queue(true);
+        let fit = Fit { messages: 2, bytes: usize::MAX };
+        let group = queue.take(fit, |queued| queued.message.topic == "t");
+        assert_eq!(ids(&group), [1, 2, 4], "4 stands for 2");
     }
 }

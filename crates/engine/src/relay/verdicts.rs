@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Message,
     outbox::{Aside, KeyHash, Lane, OnDead, Origin, StuckState},
     settle::storable,
     sink::Verdict,
@@ -144,11 +143,7 @@ impl Flow {
         };
         let rest = match &aside {
             Aside::Dead { then, reason, .. } => {
-                self.counts.dead += 1;
-                let Message { id, topic, .. } = &queued.message;
-                if self.is_new(topic, "dead") {
-                    tracing::warn!("message {id} on {topic} is dead: {reason}");
-                }
+                self.died(queued.id(), &queued.message.topic, reason);
                 if *then == OnDead::Skip { Rest::GoesOn } else { Rest::Waits }
             }
             _ => {

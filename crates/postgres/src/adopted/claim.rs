@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
     Message, MessageId, StoreError,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, StuckState, Topics},
+    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -133,14 +133,15 @@ impl Answer {
     /// Messages get their ids in the order in which they were read. Lines that lag come first, so that
     /// one with more to read is behind the rest.
     fn give_ids(self, rows: &mut Rows, request: &ClaimRequest) -> Claim {
-        let (due, news) = take_due(rows, self.due);
+        let mut refused = Vec::new();
+        let (due, news) = take_due(rows, self.due, &mut refused);
         let mut readings: Vec<(usize, Slice)> = self.readings.into_iter().enumerate().collect();
         readings.sort_by_key(|(n, _)| request.readers[*n].takes.is_none());
         let mut given: Vec<Reading> = request.readers.iter().map(|_| Reading::default()).collect();
         for (n, (found, all)) in readings {
             let places = request.readers[n].places.iter().map(|place| place.lane).collect();
             let more = all > found.len();
-            let messages = take_in(rows, found, &places);
+            let messages = take_in(rows, found, &places, &mut refused);
             given[n] = Reading { messages, read_to: rows.last_id(), more };
         }
         // What moves on is settled, and a line that has more to read has not caught up.
@@ -149,18 +150,20 @@ impl Answer {
         }
         let last = rows.last_id();
         given.iter_mut().filter(|it| !it.more).for_each(|reading| reading.read_to = last);
-        Claim { readings: given, due, next_due: self.next_due, held_back: false }
+        Claim { readings: given, due, next_due: self.next_due, refused, ..Claim::default() }
     }
 }
 
 /// Returns messages, and whether there is something to settle that the relay does not know of.
-fn take_due(rows: &mut Rows, due: Vec<Due>) -> (Vec<Message>, bool) {
+fn take_due(rows: &mut Rows, due: Vec<Due>, refused: &mut Vec<Refused>) -> (Vec<Message>, bool) {
     let mut messages = Vec::new();
     let mut news = false;
     for Due { id, attempts, sink, key, waited_for, found } in due {
         match found {
             None => rows.add_vanished(id),
-            Some(Found { problem: Some(reason), .. }) => {
+            Some(found) if found.problem.is_some() => {
+                let (topic, reason) = (found.topic().to_owned(), found.problem.unwrap_or_default());
+                refused.push(Refused { id, topic, reason: reason.clone() });
                 // The side table has its row and its topic.
                 let (row_key, topic, attempts) = (None, String::new(), attempts + 1);
                 rows.add_poison(id, Poison { row_key, topic, key, sink, attempts, reason });
@@ -177,7 +180,12 @@ fn take_due(rows: &mut Rows, due: Vec<Due>) -> (Vec<Message>, bool) {
 }
 
 /// Remembers rows and makes messages of them. Rows that are no messages wait to be set aside.
-fn take_in(rows: &mut Rows, found: Vec<(i64, Found)>, places: &BTreeSet<Lane>) -> Vec<Message> {
+fn take_in(
+    rows: &mut Rows,
+    found: Vec<(i64, Found)>,
+    places: &BTreeSet<Lane>,
+    refused: &mut Vec<Refused>,
+) -> Vec<Message> {
     let mut messages = Vec::new();
     for (_, found) in found {
         let id = rows.next_id();
@@ -186,6 +194,7 @@ fn take_in(rows: &mut Rows, found: Vec<(i64, Found)>, places: &BTreeSet<Lane>) -
             continue;
         }
         if let Some(reason) = found.problem {
+            refused.push(Refused { id, topic: topic.clone(), reason: reason.clone() });
             let (key, row_key) = (None, Some(found.row_key));
             let sink = String::new();
             rows.add_poison(id, Poison { row_key, topic, key, sink, attempts: 1, reason });

@@ -289,7 +289,9 @@ fn published(plan: &Plan) -> String {
     let now = "(extract(epoch from now()) * 1000)::bigint";
     match &plan.published_at {
         Some(column) => {
-            format!("coalesce((extract(epoch from {}) * 1000)::bigint, {now})", quoted(column))
+            let column = quoted(column);
+            let known = format!("(extract(epoch from {column}) * 1000)::bigint");
+            format!("coalesce(case when isfinite({column}) then {known} end, {now})")
         }
         None => now.to_owned(),
     }

@@ -17,33 +17,43 @@ const TIMES: u32 = 50;
 
 #[derive(Default)]
 pub(super) struct Looks {
+    last: Option<Look>,
+}
+
+/// A look at everything.
+struct Look {
     /// By the store's clock. Nothing that was wanted was due before.
     since: Option<SystemTime>,
-    /// When everything is looked at again, for those who wanted this.
-    again: Option<(Instant, Vec<Lane>, Vec<String>)>,
+    /// When it is repeated.
+    again: Instant,
+    lanes: Vec<Lane>,
+    closed: Vec<String>,
 }
 
 impl Looks {
     /// From when on to look; `None`: at everything.
     pub fn since(&self, request: &ClaimRequest, now: Instant) -> Option<SystemTime> {
-        let (again, lanes, closed) = self.again.as_ref()?;
-        let is_same = now < *again && *lanes == request.lanes && *closed == request.closed;
-        self.since.filter(|_| is_same)
+        let last = self.last.as_ref()?;
+        let is_same = last.lanes == request.lanes && last.closed == request.closed;
+        last.since.filter(|_| is_same && now < last.again)
     }
 
-    /// Learns from a look at everything that began at `begun`, by the store's clock at `at`.
+    /// Learns from a look at everything that began at `begun`, by the store's clock at `at`. What has been due
+    /// for longest has been for `late`.
     pub fn learn(
         &mut self,
         request: &ClaimRequest,
         begun: Instant,
         at: SystemTime,
-        next_due: Option<Duration>,
+        late: Duration,
     ) {
-        let is_nothing_due = next_due.is_none_or(|next| !next.is_zero());
-        self.since = at.checked_sub(SLACK).filter(|_| is_nothing_due);
         let now = Instant::now();
-        let pause = PAUSE.max((now - begun) * TIMES);
-        self.again = Some((now + pause, request.lanes.clone(), request.closed.clone()));
+        self.last = Some(Look {
+            since: late.checked_add(SLACK).and_then(|before| at.checked_sub(before)),
+            again: now + PAUSE.max((now - begun) * TIMES),
+            lanes: request.lanes.clone(),
+            closed: request.closed.clone(),
+        });
     }
 }
 
@@ -61,20 +71,16 @@ mod tests {
         let (mut looks, request, at) = (Looks::default(), request(4, &[]), SystemTime::now());
         let begun = Instant::now();
         assert_eq!(looks.since(&request, begun), None);
-        for (next_due, since) in [
-            (None, Some(at - SLACK)),
-            (Some(Duration::from_millis(1)), Some(at - SLACK)),
-            (Some(Duration::ZERO), None),
-        ] {
-            looks.learn(&request, begun, at, next_due);
-            assert_eq!(looks.since(&request, begun), since, "{next_due:?}");
+        for late in [0, 7].map(Duration::from_secs) {
+            looks.learn(&request, begun, at, late);
+            assert_eq!(looks.since(&request, begun), Some(at - late - SLACK), "{late:?}");
         }
     }
 
     #[test]
     fn everything_is_looked_at_when_more_is_wanted_or_it_was_long_ago() {
         let (mut looks, at, begun) = (Looks::default(), SystemTime::now(), Instant::now());
-        looks.learn(&request(4, &["down"]), begun, at, None);
+        looks.learn(&request(4, &["down"]), begun, at, Duration::ZERO);
         assert!(looks.since(&request(4, &["down"]), begun).is_some());
         assert_eq!(looks.since(&request(5, &["down"]), begun), None, "a lane was gained");
         assert_eq!(looks.since(&request(4, &[]), begun), None, "a sink is there again");
@@ -86,7 +92,7 @@ mod tests {
         let (mut looks, request, at) = (Looks::default(), request(4, &[]), SystemTime::now());
         let now = Instant::now();
         let Some(begun) = now.checked_sub(Duration::from_secs(1)) else { return };
-        looks.learn(&request, begun, at, None);
+        looks.learn(&request, begun, at, Duration::ZERO);
         assert!(looks.since(&request, now + Duration::from_secs(49)).is_some());
         assert_eq!(looks.since(&request, now + Duration::from_secs(52)), None);
     }

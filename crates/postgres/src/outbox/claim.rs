@@ -107,7 +107,7 @@ impl Postgres {
         let (seen, at) = answer.seen.ok_or_else(headless)?;
         reading.horizon.learn(&asking.horizon, seen);
         if asking.since.is_none() {
-            reading.aside.learn(request, asking.begun, at, answer.claim.next_due);
+            reading.aside.learn(request, asking.begun, at, answer.late);
         }
         for (reader, got) in request.readers.iter().zip(&mut answer.claim.readings) {
             let (bytes, cut) = sort_and_cut(got, reader.most, request.most_bytes);
@@ -202,6 +202,8 @@ struct Answer {
     horizon: i64,
     /// And when, by the store's clock.
     seen: Option<(Seen, SystemTime)>,
+    /// For how long something that was set aside has been due.
+    late: Duration,
     /// Messages and bytes that may still come before it is too much.
     left: (usize, usize),
 }
@@ -215,6 +217,7 @@ impl Answer {
             claim: Claim { readings, ..Claim::default() },
             horizon: 0,
             seen: None,
+            late: Duration::ZERO,
             left: (TOO_MUCH * most.max(1), TOO_MUCH * request.readers.len() * bytes),
         }
     }
@@ -231,12 +234,17 @@ impl Answer {
                 self.horizon = number("id")?;
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,
-            "due" => match due_in(row)? {
-                Some(next) => self.claim.next_due = Some(next),
+            "due" => match get(OPERATION, row, "due_seconds")? {
+                Some(seconds) => {
+                    self.claim.next_due = Some(positive(seconds));
+                    self.late = positive(-seconds);
+                }
                 None => self.claim.due.push(message(name, row, aside(row)?)?),
             },
             _ => {
-                let message = message(name, row, Origin::Lane { due_in: due_in(row)? })?;
+                let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
+                let origin = Origin::Lane { due_in: seconds.map(positive) };
+                let message = message(name, row, origin)?;
                 let (messages, bytes) = self.left;
                 let left = messages.checked_sub(1).zip(bytes.checked_sub(message.payload.len()));
                 let Some(left) = left else { return Ok(false) };
@@ -254,10 +262,8 @@ impl Answer {
     }
 }
 
-fn due_in(row: &Row) -> Result<Option<Duration>, StoreError> {
-    let seconds: Option<f64> = get(OPERATION, row, "due_seconds")?;
-    let positive = |it: f64| Duration::try_from_secs_f64(it.max(0.0)).unwrap_or(Duration::MAX);
-    Ok(seconds.map(positive))
+fn positive(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)
 }
 
 /// Where a message comes from that was set aside.

@@ -20,8 +20,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
         return advance(pool, settlement, &lanes).await;
     }
     let aside = AsideColumns::of(&settlement.aside);
-    let done_lane: Vec<i16> = settlement.done.iter().map(|(lane, _)| lane.0 as i16).collect();
-    let done_id: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
+    let done: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
     let rows = pool
         .query(
             OPERATION,
@@ -41,8 +40,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
                 (&aside.reason, Type::TEXT_ARRAY),
                 (&aside.then, Type::TEXT_ARRAY),
                 (&aside.delay_ms, Type::INT8_ARRAY),
-                (&done_lane, Type::INT2_ARRAY),
-                (&done_id, Type::INT8_ARRAY),
+                (&done, Type::INT8_ARRAY),
                 (&(settlement.number as i64), Type::INT8),
             ],
         )

@@ -30,7 +30,10 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
     let number = |column| get::<i64>(OPERATION, first, column);
     let (relays, share) = (number("live")?, number("share")?);
-    let (wanted, unknown) = (number("wanted")?, number("unknown")?);
+    let unknown = Unknown {
+        lanes: get(OPERATION, first, "unknown_lanes")?,
+        fences: get(OPERATION, first, "unknown_fences")?,
+    };
     let (mut kept, mut disturbed): (Vec<Lane>, Vec<Lane>) = Default::default();
     for row in &rows {
         let Some(lane) = get::<Option<i16>>(OPERATION, row, "lane")? else { continue };
@@ -44,11 +47,17 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     if !disturbed.is_empty() {
         tend(pool, &disturbed, true).await?;
     }
-    let gained = match wanted + unknown {
-        0 => BTreeMap::new(),
-        _ => take(pool, request, wanted, &kept).await?,
+    let gained = match number("wanted")? {
+        0 if unknown.lanes.is_empty() => BTreeMap::new(),
+        wanted => take(pool, request, wanted, unknown).await?,
     };
     Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
+}
+
+/// Lanes of a relay of which it does not know.
+struct Unknown {
+    lanes: Vec<i16>,
+    fences: Vec<i64>,
 }
 
 /// Leases free lanes, and reads what must be known about them.
@@ -56,15 +65,13 @@ async fn take(
     pool: &Pool,
     request: &Share,
     most: i64,
-    kept: &[Lane],
+    unknown: Unknown,
 ) -> Result<BTreeMap<Lane, Gained>, StoreError> {
-    let held = request.held.iter().filter(|lease| kept.contains(&lease.lane));
-    let (lanes, fences) = columns(held);
     let params = [
         (&request.relay.0 as _, Type::TEXT),
         (&most as _, Type::INT8),
-        (&lanes as _, Type::INT2_ARRAY),
-        (&fences as _, Type::INT8_ARRAY),
+        (&unknown.lanes as _, Type::INT2_ARRAY),
+        (&unknown.fences as _, Type::INT8_ARRAY),
     ];
     let rows = pool.call(OPERATION, include_str!("../sql/outbox/take.sql"), &params).await?;
     let taken = rows.iter().map(|row| {
@@ -166,6 +173,6 @@ fn numbers(lanes: &[Lane]) -> Vec<i16> {
     lanes.iter().map(|lane| lane.0 as i16).collect()
 }
 
-fn columns<'a>(leases: impl IntoIterator<Item = &'a LaneLease>) -> (Vec<i16>, Vec<i64>) {
-    leases.into_iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
+fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {
+    leases.iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
 }

@@ -102,7 +102,8 @@ async fn a_row_that_is_no_message_is_set_aside_alone() {
     assert_eq!((report.pending, report.poison, report.poison_rows.len()), (4, 3, 3));
 
     let sink = Arc::new(Fake::default());
-    assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
+    let counts = drain_to(&adopted, &sink).await;
+    assert_eq!((counts.delivered, counts.dead), (1, 3));
     let sql =
         "select row_key, split_part(reason, ':', 1), state from tidegate.adopted_aside order by 1";
     let expected = [
@@ -115,8 +116,25 @@ async fn a_row_that_is_no_message_is_set_aside_alone() {
     // Mended by hand, it is delivered; the others die again.
     database.execute("update outbox set body = '1' where messageid = 'm1'").await;
     assert_eq!(adopted.retry_dead(Selection::default(), &somebody()).await.unwrap(), 3);
-    assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
+    let counts = drain_to(&adopted, &sink).await;
+    assert_eq!((counts.delivered, counts.dead), (1, 2));
     assert_eq!(database.rows(sql).await, expected[1..]);
+}
+
+#[tokio::test]
+async fn times_without_end_hold_nobody_up() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "1")]).await;
+    database.execute("update entity_outbox set created_at = 'infinity'").await;
+    write(&database, "b", &[("INSERT", "2")]).await;
+    let first = "update entity_outbox set created_at = '-infinity' where entity_id = 'b'";
+    database.execute(first).await;
+    write(&database, "c", &[("INSERT", "3")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    assert_eq!(adopted.outbox().await.unwrap().topics[0].outstanding, 3);
+    assert_eq!(drain_to(&adopted, &sink).await.delivered, 3);
+    let order: Vec<Option<String>> = sink.got().into_iter().map(|got| got.key).collect();
+    assert_eq!(order, ["b", "c", "a"].map(|entity| Some(key(entity))));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Progress is appended, and found whoever settled it.
 
 use super::*;
-use tidegate_core::outbox::{Before, Choice, Lag, LaneLease, Pattern, Topics};
+use tidegate_core::outbox::{
+    AuditLine, Before, Choice, Lag, LaneLease, OnDead, Origin, Pattern, Selection, Topics,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -103,9 +105,10 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         assert_eq!(cursors(&rest.gained), [70; 10]);
         let late = store.settle_messages(settlement(&old.gained, 8, 80)).await.unwrap().late;
         assert_eq!(late.len(), ALL);
-        let rows = "select relay from tidegate.progress";
-        assert_eq!(database.rows(rows).await.len(), 0, "lanes say how far they were");
+        let rows = "select relay, number from tidegate.progress";
+        assert_eq!(database.rows(rows).await, [["new", "0"]], "lanes say how far they were");
         database.execute("update tidegate.lane set cursor = 0, relay = null").await;
+        database.execute("delete from tidegate.progress").await;
         database.execute("delete from tidegate.relay").await;
     }
 }
@@ -328,4 +331,82 @@ async fn pass_on(mut client: TcpStream, mut server: TcpStream) {
             client.write_all(&answered[..read]).await.unwrap();
         }
     }
+}
+
+/// A copy of a call that arrives late frees nothing of which the relay has learned since, and forgets no progress.
+#[tokio::test]
+async fn taking_lanes_late_changes_nothing_that_is_known() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let lost = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    let old = |lane: &Gained| (lane.lease.lane.0 as i16, lane.lease.fence.0);
+    let (lanes, fences): (Vec<i16>, Vec<i64>) = lost.iter().map(old).unzip();
+    let known = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    store.settle_messages(settlement(&known, 1, 50)).await.unwrap();
+    let client = database.client().await;
+    let sql = "select * from tidegate.take('a', 64, $1, $2)";
+    assert!(client.query(sql, &[&lanes, &fences]).await.unwrap().is_empty());
+    let shared = store.share_lanes(share("a", leases(&known), LEASE)).await.unwrap();
+    assert_eq!((shared.lost.len(), shared.gained.len()), (0, 0));
+    let found = "select distinct cursor from tidegate.lanes";
+    assert_eq!(database.rows(found).await, [["50"]]);
+}
+
+/// A database may publish all its changes: then rows must say what they are known by to be deleted.
+#[tokio::test]
+async fn a_publication_of_all_tables_is_in_nobodys_way() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    database.execute("create publication everything for all tables").await;
+    let relay = Relay::start(&store).await;
+    store.publish(vec![new_message("k")]).await.unwrap();
+    let read = relay.read().await;
+    let mut settling = settlement(&relay.lanes, 1, read[0].id.0);
+    let then = OnDead::Skip;
+    let aside = Aside::Dead { attempts: 1, reason: "bad luck".to_owned(), then };
+    let Message { lane, id, topic, .. } = read[0].clone();
+    let (key, sink) = (read[0].key_hash(), "a sink".to_owned());
+    settling.aside = vec![SetAside { lane, id, topic, key, sink, aside }];
+    store.settle_messages(settling).await.unwrap();
+    store.settle_messages(settlement(&relay.lanes, 2, read[0].id.0)).await.unwrap();
+    store.share_lanes(share("a relay", leases(&relay.lanes), LEASE)).await.unwrap();
+    let by = AuditLine { who: "tester".to_owned(), why: "so".to_owned(), ..AuditLine::default() };
+    assert_eq!(store.drop_dead(Selection::default(), &by).await.unwrap(), 1);
+    store.give_back_lanes(give_back("a relay", &relay.lanes)).await.unwrap();
+}
+
+/// The first settlement of a relay has none before it that could be locked.
+#[tokio::test]
+async fn a_late_copy_of_the_first_settlement_is_late_under_any_isolation() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let lanes = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
+    let late = database.client().await;
+    run(&late, "begin isolation level repeatable read; select from tidegate.lane").await;
+    for number in 1..=2 {
+        store.settle_messages(settlement(&lanes, number, number as i64 * 10)).await.unwrap();
+    }
+    let sql =
+        "select tidegate.advance(array_agg(lane order by lane), array_agg(fence order by lane),
+        array_fill(10::bigint, array[64]), null, 1) from tidegate.lane";
+    let refused = late.query_one(sql, &[]).await.unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "40001", "it is sent again, and sees the later one");
+}
+
+/// What never comes is no reason to end.
+#[tokio::test]
+async fn a_message_for_the_end_of_time_is_read_and_waits() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    for time in ["infinity", "-infinity", "294276-12-31"] {
+        database.execute(&format!("select tidegate.publish('t', 'k', '1', null, '{time}')")).await;
+    }
+    let due: Vec<bool> = relay
+        .read()
+        .await
+        .iter()
+        .map(|message| matches!(message.origin, Origin::Lane { due_in: None }))
+        .collect();
+    assert_eq!(due, [false, true, false]);
 }

@@ -30,7 +30,7 @@ pub(super) fn claim(sql: &Sql, request: &ClaimRequest) -> Result<Claim, Failure>
         readings: readings.collect::<Result<_, _>>()?,
         due: looking.due(request)?,
         next_due: looking.next_due(request)?.map(|due| due.since(now)),
-        held_back: false,
+        ..Claim::default()
     })
 }
 

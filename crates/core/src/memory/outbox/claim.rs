@@ -20,7 +20,7 @@ impl OutboxContent {
                 .collect(),
             due: self.due(request, now),
             next_due,
-            held_back: false,
+            ..Claim::default()
         }
     }
 

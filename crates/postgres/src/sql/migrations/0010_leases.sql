@@ -12,7 +12,7 @@ begin
     ) then
         return;
     end if;
-    lock table tidegate.lane in access exclusive mode;
+    lock table tidegate.relay, tidegate.lane in access exclusive mode;
     alter table tidegate.lane add column state jsonb;
     update tidegate.lane l
     set cursor = p.cursor, relay = null, fence = 0, state = nullif(
@@ -26,12 +26,27 @@ begin
     where p.lane = l.lane;
     delete from tidegate.progress;
     delete from tidegate.relay;
-    alter table tidegate.relay drop constraint relay_pkey;
+    -- The last rows of relays that live are at the end of it, before all those that were deleted.
+    alter table tidegate.relay drop constraint relay_pkey, add primary key (expires_at, relay),
+        add column said_at timestamptz not null default now();
 end
 $$;
 
--- The last rows of relays that live are at the end of it, before all those that were deleted.
-create index if not exists relay_expires on tidegate.relay (expires_at);
+-- What one deletes from must say what a row is known by, if the database publishes its changes.
+do $$
+declare
+    segment regclass;
+begin
+    foreach segment in array array[
+        'tidegate.message', 'tidegate.message_0', 'tidegate.message_1', 'tidegate.message_2', 'tidegate.message_3'
+    ]::regclass[] loop
+        execute format('alter table %s replica identity full', segment);
+    end loop;
+end
+$$;
+
+-- Those that a settlement names are looked up one by one, whatever the planner believes about how many there are.
+create unique index if not exists aside_id on tidegate.aside (id);
 
 -- By lane: under which fence its `state` changed, and what it is.
 alter table tidegate.progress add column if not exists states jsonb;
@@ -167,10 +182,11 @@ as $$
     where l.lane = any (lanes) and s.lane = l.lane
 $$;
 
--- Leases free lanes to a relay, which has these already. What it does not know of is free: an answer did not
--- reach it, or it begins anew under its name, and goes on with no numbers of the other one.
+-- Leases free lanes to a relay. Those of which it does not know are free: an answer did not reach it, or it begins
+-- anew under its name, and goes on with no numbers of the other one. A copy of this that arrives late finds
+-- other fences.
 create or replace function tidegate.take(
-    relay text, most bigint, lanes smallint[], fences bigint[]
+    relay text, most bigint, unknown_lanes smallint[], unknown_fences bigint[]
 )
 returns table (lane smallint, fence bigint, cursor bigint, state text)
 language plpgsql
@@ -189,19 +205,21 @@ begin
     unknown := array(
         select l.lane
         from tidegate.lane l
-        where l.relay = take.relay and not exists (
-            select
-            from unnest(take.lanes, take.fences) as h (lane, fence)
-            where h.lane = l.lane and h.fence = l.fence
-        )
+        join unnest(unknown_lanes, unknown_fences) as u (lane, fence) on u.lane = l.lane and u.fence = l.fence
         order by l.lane
-        for update
+        for update of l
     );
     perform tidegate.let_go(unknown);
-    if cardinality(take.lanes) = 0 then
-        delete from tidegate.progress p where p.relay = take.relay;
-        delete from tidegate.relay r where r.expires_at <= now() - interval '1 minute';
-    end if;
+    perform tidegate.forget_progress(array[take.relay]);
+    -- Of those that ended without a word while no other relay was there.
+    delete from tidegate.relay r
+    using (
+        select e.expires_at, e.relay
+        from tidegate.relay e
+        where e.expires_at <= now() - interval '1 minute'
+        for update skip locked
+    ) e
+    where r.expires_at = e.expires_at and r.relay = e.relay;
     free := array(
         select l.lane
         from tidegate.lane l
@@ -224,6 +242,10 @@ begin
     where l.lane = any (free)
     returning l.lane, l.fence, l.cursor, l.state::text;
     perform tidegate.forget_progress(former);
+    -- Whoever settles finds a row to lock, under any isolation.
+    insert into tidegate.progress (relay, number, cursors)
+    select take.relay, 0, array_fill(null::bigint, array[64])
+    where cardinality(free) > 0 and not exists (select from tidegate.progress p where p.relay = take.relay);
 end
 $$;
 
@@ -349,7 +371,9 @@ begin
             sum(octet_length(coalesce(m.payload, a.payload))) over (order by a.id) as total,
             row_number() over (order by a.id) as k
         from line l
-        join tidegate.aside a on a.lane = l.lane and a.id = l.id
+        cross join lateral (
+            select a.* from tidegate.aside a where a.lane = l.lane and a.id = l.id limit 1
+        ) a
         left join lateral (
             select m.id, m.key, m.payload, m.headers, m.published_at
             from tidegate.message m
@@ -361,6 +385,43 @@ begin
         null::double precision
     from found d
     where d.total <= most_bytes or d.k = 1;
+end
+$$;
+
+-- Makes the first that waits of every key in some lanes due, unless one before it holds the key; all
+-- others wait behind it.
+-- Whoever disturbs a lane locks it: what was changed before is seen here, what comes later disturbs it
+-- again. Only its relay calms it: a settlement that has begun before may not have seen the change.
+--
+-- Indexes: the primary key of lane; aside_key, aside_due, aside_id.
+create or replace function tidegate.tend(lanes smallint[], calm boolean)
+returns void
+language plpgsql
+as $$
+begin
+    perform from tidegate.lane l where l.lane = any (lanes) order by l.lane for update;
+    update tidegate.lane l set disturbed = false where calm and l.lane = any (lanes) and l.disturbed;
+    update tidegate.aside a
+    set state = 'retry', due_at = now()
+    where a.state = 'behind' and a.id = any (array(
+        select f.id
+        from (
+            select distinct on (f.lane, f.sink, f.key_hash) f.id, f.state
+            from tidegate.aside f
+            where f.lane = any (lanes) and f.key_hash is not null
+                and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+            order by f.lane, f.sink, f.key_hash, f.id
+        ) f
+        where f.state = 'behind'
+    ));
+    update tidegate.aside a
+    set state = 'behind'
+    where a.lane = any (lanes) and a.state = 'retry' and a.key_hash is not null and exists (
+        select
+        from tidegate.aside f
+        where f.lane = a.lane and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
+            and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+    );
 end
 $$;
 
@@ -408,7 +469,9 @@ select m.id, m.topic, m.key, m.headers, m.published_at, m.not_before, l.lane,
     end as payload_text,
     m.payload,
     case when a.id is not null then a.state
-        when m.id > tidegate.read_to(l.cursor, l.state, m.topic) then 'outstanding'
+        when m.id > case when l.state is null then l.cursor
+                else tidegate.read_to(l.cursor, l.state, m.topic)
+            end then 'outstanding'
         else 'sent'
     end as state
 from tidegate.message m

@@ -84,7 +84,7 @@ union all
 select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
     m.published_at,
     case when m.not_before > now()
-        then extract(epoch from m.not_before - now())::double precision
+        then extract(epoch from least(m.not_before, now() + interval '100 years') - now())::double precision
     end,
     null, null, null, null, null, null
 from span r

@@ -7,19 +7,17 @@
 -- All parts of a statement see the table as it was before: the first of a key is the lower one of what
 -- stays and what comes in.
 --
--- Indexes: the primary keys; aside_key; that by id of each segment for what is set aside.
+-- Indexes: the primary keys; aside_key and aside_id; that by id of each segment for what is set aside.
 --
 -- lanes: $1 lane, $2 fence, $3 cursor, $4 what that does not tell; set aside: $5 lane, $6 id, $7 topic, $8 key,
--- $9 sink, $10 state, $11 attempts, $12 reason, $13 what its death means, $14 delay in ms; done: $15 lane,
--- $16 id; $17 number of the settlement
+-- $9 sink, $10 state, $11 attempts, $12 reason, $13 what its death means, $14 delay in ms; $15 ids of those that
+-- were set aside and are done; $16 number of the settlement
 with held as materialized (
-    select unnest(tidegate.advance($1, $2, $3, $4, $17)) as lane
+    select unnest(tidegate.advance($1, $2, $3, $4, $16)) as lane
 ),
 gone as (
     delete from tidegate.aside a
-    using unnest($15, $16) as d (lane, id)
-    join held h on h.lane = d.lane
-    where a.lane = d.lane and a.id = d.id
+    where a.id = any ($15) and a.lane = any (array(select lane from held))
     returning a.lane, a.sink, a.key_hash
 ),
 incoming as materialized (
@@ -38,8 +36,7 @@ touched as materialized (
     -- What goes to another sink now leaves the line that it was in.
     select a.lane, a.sink, a.key_hash
     from tidegate.aside a
-    join incoming i on i.lane = a.lane and i.id = a.id
-    where a.key_hash is not null
+    where a.id = any (array(select id from incoming)) and a.key_hash is not null
 ),
 first as materialized (
     select t.lane, t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
@@ -49,7 +46,7 @@ first as materialized (
         from tidegate.aside a
         where a.lane = t.lane and a.sink = t.sink and a.key_hash = t.key_hash
             and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($16) and a.id <> all ($6)
+            and a.id <> all ($15) and a.id <> all ($6)
         order by a.id
         limit 1
     ) s on true
@@ -63,15 +60,18 @@ first as materialized (
 promoted as (
     update tidegate.aside a
     set state = 'retry', due_at = now()
-    from first f
-    where a.lane = f.lane and a.id = f.standing and f.standing_state = 'behind'
-        and f.standing < coalesce(f.incoming, f.standing + 1)
+    where a.id = any (array(
+        select f.standing
+        from first f
+        where f.standing_state = 'behind' and f.standing < coalesce(f.incoming, f.standing + 1)
+    ))
 ),
 demoted as (
     update tidegate.aside a
     set state = 'behind'
-    from first f
-    where a.lane = f.lane and a.id = f.standing and f.standing_state = 'retry' and f.incoming < f.standing
+    where a.id = any (array(
+        select f.standing from first f where f.standing_state = 'retry' and f.incoming < f.standing
+    ))
 ),
 placed as (
     insert into tidegate.aside as a

@@ -9,7 +9,9 @@ unread as (
     from tidegate.message m
     join lane l on l.lane = tidegate.lane_of(m.key, m.id)
     where m.id > (select min(tidegate.all_read_to(l.cursor, l.state)) from lane l)
-        and m.id > tidegate.read_to(l.cursor, l.state, m.topic)
+        and m.id > case when l.state is null then l.cursor
+            else tidegate.read_to(l.cursor, l.state, m.topic)
+        end
 ),
 stuck as (
     select a.topic, a.state,
