@@ -101,8 +101,10 @@ mod tests {
     #[test]
     fn who_has_something_open_for_long_is_named() {
         assert_eq!(problems(None, Some(59)), [""; 0], "that is not long");
-        assert_eq!(problems(None, Some(7_200)), ["backup has been open for 2 h"]);
-        let both = ["writer has been open for 5 s", "backup has been open for 1 min"];
-        assert_eq!(problems(Some(5), Some(60)), both);
+        let after = |seconds| span(Duration::from_secs(seconds));
+        let backup = format!("backup has been open for {}", after(7_200));
+        assert_eq!(problems(None, Some(7_200)), [&*backup]);
+        let writer = format!("writer has been open for {}", after(5));
+        assert_eq!(problems(Some(5), Some(7_200)), [writer, backup]);
     }
 }
