@@ -180,7 +180,7 @@ fn left(topics: &[TopicStatus]) -> Option<String> {
     let sum = |of: fn(&TopicStatus) -> u64| topics.iter().map(of).sum::<u64>();
     let kinds = [
         (sum(|topic| topic.unrouted), "without a route: add [[routes]] for their topics"),
-        (sum(|topic| topic.waiting), "behind a dead one: see `tidegate outbox dead`"),
+        (sum(|topic| topic.waiting), "behind another that is stuck: see `tidegate outbox list`"),
     ];
     let left = kinds.iter().filter(|(messages, _)| *messages > 0);
     let left: Vec<String> =

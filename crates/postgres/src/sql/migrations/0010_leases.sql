@@ -245,7 +245,8 @@ begin
     -- Whoever settles finds a row to lock, under any isolation.
     insert into tidegate.progress (relay, number, cursors)
     select take.relay, 0, array_fill(null::bigint, array[64])
-    where cardinality(free) > 0 and not exists (select from tidegate.progress p where p.relay = take.relay);
+    where cardinality(free) > 0 and not exists (select from tidegate.progress p where p.relay = take.relay)
+    on conflict do nothing;
 end
 $$;
 
