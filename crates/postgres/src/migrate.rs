@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 10] = [
+const MIGRATIONS: [Migration; 11] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -59,6 +59,11 @@ const MIGRATIONS: [Migration; 10] = [
         version: 10,
         name: "0010_leases",
         sql: include_str!("sql/migrations/0010_leases.sql"),
+    },
+    Migration {
+        version: 11,
+        name: "0011_publish",
+        sql: include_str!("sql/migrations/0011_publish.sql"),
     },
 ];
 

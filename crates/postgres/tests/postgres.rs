@@ -348,6 +348,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0008_segments",
             "0009_progress",
             "0010_leases",
+            "0011_publish",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);

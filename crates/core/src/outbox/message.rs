@@ -119,6 +119,11 @@ impl Message {
         }
     }
 
+    /// What it takes in memory, about. Whoever writes rows of an outbox may have no idea of limits.
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.topic.len() + self.key.as_ref().map_or(0, String::len)
+    }
+
     /// What its key is known by.
     pub fn key_hash(&self) -> Option<KeyHash> {
         self.key.as_deref().map(KeyHash::of)

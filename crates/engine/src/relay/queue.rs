@@ -32,7 +32,7 @@ impl Queued {
     }
 
     fn bytes(&self) -> usize {
-        self.message.payload.len()
+        self.message.bytes()
     }
 }
 

@@ -184,7 +184,7 @@ fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -
     let mut bytes = 0;
     let fits = reading.messages.iter().take(most).take_while(|message| {
         let before = bytes;
-        bytes += message.payload.len();
+        bytes += message.bytes();
         before == 0 || bytes <= most_bytes
     });
     let fit = fits.count();
@@ -246,10 +246,15 @@ impl Answer {
                 let origin = Origin::Lane { due_in: seconds.map(positive) };
                 let message = message(name, row, origin)?;
                 let (messages, bytes) = self.left;
-                let left = messages.checked_sub(1).zip(bytes.checked_sub(message.payload.len()));
-                let Some(left) = left else { return Ok(false) };
+                let reading = self.reading(row)?;
+                // A window of one id must do, whatever is there.
+                let bytes = match bytes.checked_sub(message.bytes()) {
+                    None if reading.messages.is_empty() => Some(0),
+                    left => left,
+                };
+                let Some(left) = messages.checked_sub(1).zip(bytes) else { return Ok(false) };
+                reading.messages.push(message);
                 self.left = left;
-                self.reading(row)?.messages.push(message);
             }
         }
         Ok(true)

@@ -432,7 +432,7 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
         run(&client, "commit").await;
     };
     let (applied, ()) = tokio::join!(migrating, committing);
-    assert_eq!(applied, ["0008_segments", "0009_progress", "0010_leases"]);
+    assert_eq!(applied, ["0008_segments", "0009_progress", "0010_leases", "0011_publish"]);
     let may = "select has_table_privilege('pg_monitor', 'tidegate.message_3', 'insert')";
     assert_eq!(database.rows(may).await.concat(), ["t"], "who could publish still can");
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();
@@ -458,11 +458,7 @@ async fn plain_sql_is_refused_with_the_reason() {
         assert_eq!(error.code().code(), code, "{error}");
         assert!(error.message().contains(reason), "{arguments}: {error}");
     };
-    for topic in ["null", "''", "'a*'", "E'a\\n'"] {
-        refused(&format!("{topic}, 'k', ''"), "TG400", "at least one character").await;
-    }
-    refused("repeat('t', 256), 'k', ''", "TG400", "255 is the most").await;
-    refused("'t', repeat('k', 1025), ''", "TG400", "1024 is the most").await;
+    refused("null, 'k', ''", "23502", "topic").await;
     refused("'t', 'k', null", "TG400", "a message has a payload").await;
     refused("'t', 'k', convert_to(repeat('x', 1048577), 'UTF8')", "TG400", "1048576").await;
     refused("'t', 'k', '', '[]'", "TG400", "headers are an object of strings").await;
@@ -472,11 +468,32 @@ async fn plain_sql_is_refused_with_the_reason() {
     store.limit_outstanding(Some(1)).await.unwrap();
     store.publish(vec![new_message("k")]).await.unwrap();
     refused("'t', 'k', ''", "TG429", "1 is the limit").await;
-    let unequal =
-        "select tidegate.publish_many_bytes(array['t', 't'], array['k'], array[''::bytea])";
-    let error = client.batch_execute(unequal).await.unwrap_err();
-    assert!(error.as_db_error().unwrap().message().contains("unequal lengths"));
     store.limit_outstanding(None).await.unwrap();
+    let refused_many = async |arguments: &str, reason: &str| {
+        let sql = format!("select tidegate.publish_many_bytes({arguments})");
+        let error = client.batch_execute(&sql).await.expect_err(arguments);
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "TG400", "{error}");
+        assert!(error.message().contains(reason), "{arguments}: {error}");
+    };
+    refused_many("array['t', 't'], array['k'], array[''::bytea]", "unequal lengths").await;
+    // What costs a single message too much to look at costs many little.
+    let flawed = [
+        ("null", "'k'", "at least one character"),
+        ("''", "'k'", "at least one character"),
+        ("'a*'", "'k'", "at least one character"),
+        ("E'a\\n'", "'k'", "at least one character"),
+        ("repeat('t', 256)", "'k'", "255 is the most"),
+        ("'t'", "repeat('k', 1025)", "1024 is the most"),
+    ];
+    for (topic, key, reason) in flawed {
+        refused_many(
+            &format!("array['t', {topic}], array['k', {key}], array['', '']::bytea[]"),
+            reason,
+        )
+        .await;
+        refused(&format!("{topic}, {key}, '', '{{}}'"), "TG400", reason).await;
+    }
     for declared in ["application/json", "Application/JSON; charset=utf-8", "a/b+json"] {
         let headers = format!("jsonb_build_object('Content-Type', '{declared}')");
         refused(&format!("'t', 'k', '{{x', {headers}"), "TG400", "is no JSON").await;
@@ -488,4 +505,19 @@ async fn plain_sql_is_refused_with_the_reason() {
         let error = client.batch_execute(&many.replace("'1'", "'{'")).await.unwrap_err();
         assert!(error.as_db_error().unwrap().message().contains("is no JSON"), "{error}");
     }
+}
+
+/// Sinks judge topics and keys that publishing did not look at. Relays read them one by one if they are long.
+#[tokio::test]
+async fn topics_and_keys_without_measure_are_read() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    database
+        .execute(
+            "select tidegate.publish_bytes(t, k, '') from (values ('', 'a'), ('a*', 'b'), (E'a\\n', 'c'),
+                (repeat('t', 256), 'd'), ('t', repeat('k', 20000000)), (repeat('t', 20000000), 'e'), ('t', 'f')) as m (t, k)",
+        )
+        .await;
+    let relay = Relay::start(&store).await;
+    assert_eq!(relay.ids().await, [1, 2, 3, 4, 5, 6, 7]);
 }
