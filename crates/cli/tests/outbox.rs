@@ -362,7 +362,7 @@ async fn an_application_publishes_in_its_own_transaction() {
                 array['1','2']::jsonb[], array['{\"X-A\":\"b\"}',null]::jsonb[])";
     client.batch_execute(many).await.unwrap();
     for (sql, code) in [
-        ("select tidegate.publish('', 'k', '1')", "TG400"),
+        ("select tidegate.publish('', 'k', '1', '{}')", "TG400"),
         ("select tidegate.publish('a', 'k', '1', '[1]')", "TG400"),
         (
             "select tidegate.publish('a', 'k', jsonb_build_object('x', repeat('y', 1048576)))",
@@ -385,6 +385,16 @@ async fn an_application_publishes_in_its_own_transaction() {
     // Readable with plain SQL.
     let state = "select state from tidegate.messages where topic = 'orders'";
     assert_eq!(client.query_one(state, &[]).await.unwrap().get::<_, &str>(0), "sent");
+    // What publishing does not look at, relays do.
+    let long = "update tidegate.outbox set most_outstanding = null;
+        select tidegate.publish(repeat('t', 256), 'k', '1'), tidegate.publish('orders', repeat('k', 1025), '1'),
+            tidegate.publish(E'a\nb', 'k', '1')";
+    client.batch_execute(long).await.unwrap();
+    let said = place.tidegate(&["relay", "--drain"]);
+    assert!(said.code == 3 && said.stderr.contains("255 is the most"), "{}", said.stderr);
+    let reasons = place.ok(&["outbox", "dead"]);
+    assert!(reasons.contains("255 is the") && reasons.contains("1024 is the"), "{reasons}");
+    assert_eq!(delivered(&place).last().unwrap()["topic"], "a\nb");
 }
 
 const ENTITY_OUTBOX: &str = "
@@ -457,6 +467,11 @@ async fn a_table_that_was_there_before_is_looked_at_and_delivered() {
         let said = place.tidegate(&[command, &["--preset", "brighter"]].concat());
         let missing = format!("{}{}", said.stdout, said.stderr).contains("no table `outbox`");
         assert!(said.code == 1 && missing, "{command:?}: {} {}", said.stdout, said.stderr);
+    }
+    for command in [["archive", "archived"].as_slice(), &["purge", "--older-than", "1d"]] {
+        let said = place.tidegate(&[&["outbox"], command].concat());
+        let clear = said.stderr.contains("entity_outbox is its application's");
+        assert!(said.code == 1 && clear, "{command:?}: {}", said.stderr);
     }
     let said = place.tidegate(&["relay", "--preset", "brighter", "--drain"]);
     assert!(said.code == 1 && said.stderr.contains("no table `outbox`"), "{}", said.stderr);

@@ -16,8 +16,8 @@ pub struct ClaimRequest {
     pub closed: Vec<String>,
     /// At most so many of those set aside.
     pub most_due: usize,
-    /// At most so many bytes of payload for each reader, and for what was set aside; one message may
-    /// have more.
+    /// At most so many bytes for each reader, and for what was set aside, at least those of payloads;
+    /// one message may have more.
     pub most_bytes: usize,
 }
 

@@ -47,9 +47,6 @@ impl NewMessage {
         let refuse = |message: String| {
             Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", message))
         };
-        let too_long = |what: &str, is: usize, most: usize| {
-            (is > most).then(|| format!("the {what} has {is} bytes; {most} is the most"))
-        };
         if self.topic.is_empty() || self.topic.chars().any(|c| c.is_control() || c == '*') {
             return refuse(
                 "a topic has at least one character, no `*` and no control characters".into(),
@@ -59,8 +56,7 @@ impl NewMessage {
             return refuse("a key must not contain NUL".into());
         }
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let problem = too_long("topic", self.topic.len(), MAX_TOPIC_BYTES)
-            .or_else(|| too_long("key", self.key.as_ref().map_or(0, String::len), MAX_KEY_BYTES))
+        let problem = too_long_names(&self.topic, self.key.as_deref())
             .or_else(|| too_long("payload", self.payload.len(), MAX_PAYLOAD_BYTES))
             .or_else(|| too_long("set of headers", headers, MAX_HEADER_BYTES));
         if let Some(problem) = problem {
@@ -119,7 +115,12 @@ impl Message {
         }
     }
 
-    /// What it takes in memory, about. Whoever writes rows of an outbox may have no idea of limits.
+    /// Why no sink should get it: stores may let in what their functions do not look at.
+    pub fn flaw(&self) -> Option<String> {
+        too_long_names(&self.topic, self.key.as_deref())
+    }
+
+    /// What it takes in memory, about.
     pub fn bytes(&self) -> usize {
         self.payload.len() + self.topic.len() + self.key.as_ref().map_or(0, String::len)
     }
@@ -128,6 +129,15 @@ impl Message {
     pub fn key_hash(&self) -> Option<KeyHash> {
         self.key.as_deref().map(KeyHash::of)
     }
+}
+
+fn too_long(what: &str, is: usize, most: usize) -> Option<String> {
+    (is > most).then(|| format!("the {what} has {is} bytes; {most} is the most"))
+}
+
+fn too_long_names(topic: &str, key: Option<&str>) -> Option<String> {
+    too_long("topic", topic.len(), MAX_TOPIC_BYTES)
+        .or_else(|| too_long("key", key.map_or(0, str::len), MAX_KEY_BYTES))
 }
 
 /// Where a message was read from.

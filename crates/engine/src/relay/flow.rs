@@ -54,6 +54,8 @@ pub(super) struct Flow {
 
 /// How many topics are named in the log, each once: the rest is counted.
 const MOST_TOLD: usize = 100;
+/// How many characters of a topic are shown there.
+const MOST_SHOWN: usize = 100;
 
 /// A message that must not be claimed from those set aside.
 #[derive(Clone, Copy, Debug)]
@@ -224,11 +226,15 @@ impl Flow {
             self.counts.unrouted += 1;
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             if self.is_new(&message.topic, "no route") {
-                tracing::warn!("no route takes {}: its messages are kept", message.topic);
+                tracing::warn!("no route takes {}: its messages are kept", shown(&message.topic));
             }
             return;
         };
         let name = || self.plan.sinks[sink].name.clone();
+        if let Some(reason) = message.flaw() {
+            self.aside.push(set(&message, key, name(), unfit(&reason)));
+            return self.died(message.id, &message.topic, &reason);
+        }
         if let Some(delay) = due_in {
             self.aside.push(set(&message, key, name(), Aside::Later { delay }));
             return;
@@ -273,6 +279,11 @@ impl Flow {
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             return;
         };
+        if let Some(reason) = message.flaw() {
+            let name = self.plan.sinks[sink].name.clone();
+            self.aside.push(set(&message, key, name, unfit(&reason)));
+            return self.died(message.id, &message.topic, &reason);
+        }
         // One that somebody retries may go elsewhere by now, and takes its place there.
         let moves = known != stored;
         let delayed = *waited_for == StuckState::Later;
@@ -300,13 +311,13 @@ impl Flow {
     pub fn died(&mut self, id: MessageId, topic: &str, reason: &str) {
         self.counts.dead += 1;
         if self.is_new(topic, "dead") {
-            tracing::warn!("message {id} on {topic} is dead: {reason}");
+            tracing::warn!("message {id} on {} is dead: {reason}", shown(topic));
         }
     }
 
     /// Whether that is to be said of a topic: it was not before.
     pub fn is_new(&mut self, topic: &str, what: &'static str) -> bool {
-        self.told.len() < MOST_TOLD && self.told.insert((topic.to_owned(), what))
+        self.told.len() < MOST_TOLD && self.told.insert((shown(topic), what))
     }
 
     /// What is to be settled now, if anything.
@@ -406,6 +417,16 @@ fn held_by(set: &SetAside) -> Option<KeyHash> {
         Aside::Later { .. } | Aside::Unrouted => false,
     };
     set.key.filter(|_| holds)
+}
+
+/// No sink gets it, and its key goes on.
+fn unfit(reason: &str) -> Aside {
+    Aside::Dead { attempts: 0, reason: reason.to_owned(), then: OnDead::Skip }
+}
+
+/// A topic for the log, whatever is in it.
+fn shown(topic: &str) -> String {
+    topic.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }
 
 /// What becomes of a message, for the store.

@@ -210,3 +210,26 @@ fn a_lane_that_cannot_be_given_back_in_time_sets_aside_what_waits() {
     flow.settled(Settled::default());
     assert_eq!(flow.leave(), [LaneLease { lane: Lane(1), fence: Fence(1) }]);
 }
+
+/// Sinks may break on names that nobody measured; the rest of their keys goes on.
+#[test]
+fn what_is_too_long_is_dead_before_a_sink_sees_it() {
+    let plan = two_sinks();
+    let mut flow = flow(&plan, &[1]);
+    let topic = plan.routes[0].topics.0.replace('*', "x");
+    let keyed = |id, key: &str| Message { key: Some(key.to_owned()), ..message(id, 1, &topic) };
+    let long = "k".repeat(1_025);
+    let later = Origin::Lane { due_in: Some(Duration::from_secs(9)) };
+    let delayed = Message { origin: later, ..keyed(2, &long) };
+    let store = [keyed(1, &long), delayed, keyed(3, &"k".repeat(1_024)), keyed(4, "k")];
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    answer(&mut flow, &asking, &store, 4);
+    assert_eq!(queued(&flow).iter().sum::<usize>(), 2);
+    let settlement = flow.settlement().unwrap();
+    assert_eq!(settlement.lanes[0].cursor, 2);
+    for set in &settlement.aside {
+        let Aside::Dead { attempts: 0, reason, .. } = &set.aside else { panic!("{set:?}") };
+        assert_eq!(reason, "the key has 1025 bytes; 1024 is the most");
+    }
+    assert_eq!(settlement.aside.len(), 2);
+}

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tidegate_core::outbox::KeyHash;
 use tokio::time::Instant;
 
-/// Most bytes of payload in one request, unless a single message has more: bounds the memory.
+/// Most bytes of messages in one request, unless a single message has more: bounds the memory.
 const MAX_GROUP_BYTES: usize = 1 << 20;
 
 /// Messages that are sent in one request, in their order.

@@ -100,8 +100,13 @@ impl Flow {
 
     /// Whether the store does not keep up with what is set aside.
     fn is_behind_with_settling(&self) -> bool {
-        let settling = self.settling.as_ref().map_or(0, |settling| settling.aside.len());
-        self.aside.len() + settling >= MAX_ASIDE
+        let settling = self.settling.iter().flat_map(|settling| &settling.aside);
+        let (mut messages, mut bytes) = (0, 0);
+        for set in self.aside.iter().chain(settling) {
+            messages += 1;
+            bytes += set.topic.len();
+        }
+        messages >= MAX_ASIDE || bytes >= MAX_QUEUED_BYTES
     }
 
     /// Whether a sink takes nothing of what was set aside.

@@ -14,12 +14,19 @@ use tidegate_core::sink::Verdict;
 const NO_JETSTREAM: &str =
     "JetStream is not enabled there: enable it for the server and the account";
 
+const NO_STREAM: &str = "no stream takes the subject";
+
+/// Whether nobody has heard a message: no stream takes its subject, or there are no streams at all.
+pub fn is_unheard(reply: &Reply) -> bool {
+    matches!(reply, Ok(Verdict::Retry(reason)) if reason.starts_with(NO_STREAM))
+}
+
 /// What became of a message without an acknowledgement.
 pub fn refused(error: &PublishError, subject: &str) -> Reply {
     match error.kind() {
-        PublishErrorKind::StreamNotFound => Ok(Verdict::Retry(format!(
-            "no stream takes the subject `{subject}`: create one for it"
-        ))),
+        PublishErrorKind::StreamNotFound => {
+            Ok(Verdict::Retry(format!("{NO_STREAM} `{subject}`: create one for it")))
+        }
         PublishErrorKind::MaxPayloadExceeded => Ok(Verdict::Dead(format!(
             "it is larger than the server takes: {}",
             clean(&error.to_string())

@@ -41,10 +41,15 @@ const UNDER_WAY: usize = 1_000_000;
 /// Longer than any delivery: its deadline comes first.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
+/// How long a look at the account may hold up what follows.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// An open connection to one server.
 pub struct Connection {
     jetstream: jetstream::Context,
     state: watch::Receiver<State>,
+    /// Whether a stream has taken a message.
+    is_heard: AtomicBool,
 }
 
 /// What a connection has come to.
@@ -85,7 +90,7 @@ impl Connection {
         made.store(true, Relaxed);
         let jetstream =
             ContextBuilder::new().max_ack_inflight(UNDER_WAY).timeout(FOREVER).build(client);
-        Ok(Self { jetstream, state })
+        Ok(Self { jetstream, state, is_heard: AtomicBool::new(false) })
     }
 
     pub fn is_alive(&self) -> bool {
@@ -100,6 +105,18 @@ impl Connection {
             }
             // Who may not ask may still publish.
             ended = self.ended("$JS.API.INFO") => ended.map(drop),
+        }
+    }
+
+    /// Why nobody hears any message, if so: none of them is to blame then. The streams may be those of another
+    /// account, of which only an acknowledgement tells.
+    pub async fn why_unheard(&self, deadline: Instant) -> Option<Failure> {
+        if self.is_heard.load(Relaxed) {
+            return None;
+        }
+        match timeout_at(deadline.min(Instant::now() + LOOK), self.check()).await {
+            Ok(Err(failure @ Failure::Broken(_))) => Some(failure),
+            _ => None,
         }
     }
 
@@ -124,7 +141,10 @@ impl Connection {
         tokio::select! {
             biased;
             ack = ack.into_future() => match ack {
-                Ok(_) => Ok(Verdict::Done),
+                Ok(_) => {
+                    self.is_heard.store(true, Relaxed);
+                    Ok(Verdict::Done)
+                }
                 Err(error) => answer::refused(&error, &subject),
             },
             ended = self.ended(&subject) => ended,

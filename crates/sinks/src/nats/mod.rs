@@ -110,6 +110,12 @@ impl Protocol for JetStream {
                 Err(reply) => reply,
             });
         }
+        if replies.iter().any(answer::is_unheard)
+            && let Some(failure) = connection.why_unheard(deadline).await
+        {
+            let unheard = replies.iter_mut().filter(|reply| answer::is_unheard(reply));
+            unheard.for_each(|reply| *reply = Err(failure.clone()));
+        }
         replies
     }
 }

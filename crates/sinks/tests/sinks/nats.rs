@@ -178,11 +178,14 @@ async fn a_user_who_is_refused_breaks_the_sink_and_the_password_does_not_show() 
 }
 
 #[tokio::test]
-async fn an_account_without_jetstream_fails_the_check() {
+async fn an_account_without_jetstream_is_no_messages_fault() {
     let env = |name: &str| (name == "P").then(|| "bare".to_owned());
     let config = format!("url = 'nats://{}'\nuser = 'bare'\npassword = {{ env = 'P' }}", nats());
     let sink = Nats::new(&declared(&config), &env).unwrap();
     let error = sink.check().await.unwrap_err().to_string();
+    assert!(error.starts_with("JetStream is not enabled there"), "{error}");
+    let items = [item("1", "orders", None), item("2", "orders", Some("k"))];
+    let Outcome::Broken(error) = send(&sink, &items).await else { panic!("they are blamed") };
     assert!(error.starts_with("JetStream is not enabled there"), "{error}");
 }
 

@@ -19,6 +19,14 @@ use tidegate::{MessageId, OutboxStore};
 pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
     let opened = open(app, args.table.preset).await?;
     let store = &*opened.store;
+    let removes =
+        matches!(args.command, OutboxCommand::Archive { .. } | OutboxCommand::Purge { .. });
+    if removes && opened.adopted.is_some() {
+        bail!(
+            "{} is its application's: what was sent is removed there, not by Tidegate",
+            opened.name
+        );
+    }
     match args.command {
         OutboxCommand::Status => status::run(app, store).await,
         OutboxCommand::Dead => list::dead(app, store).await,

@@ -1,23 +1,10 @@
--- Publishing a message looks only at what must not get in: a payload that is too long, headers that are none, JSON
--- that is none. May be applied twice.
-
--- It costs less than a function.
-do $$
-declare
-    segment regclass;
-begin
-    foreach segment in array array[
-        'tidegate.message', 'tidegate.message_0', 'tidegate.message_1', 'tidegate.message_2', 'tidegate.message_3'
-    ]::regclass[] loop
-        execute format('alter table %s alter column published_at set default current_timestamp', segment);
-    end loop;
-end
-$$;
+-- Publishing a single message without headers looks at nothing but the size of its payload. May be applied twice.
 
 -- Writes the functions that publish. The segment to which they append and the limit stand in their text:
--- to look them up would cost each message as much as all checks. So would checks of a single message's topic and key,
--- because each function in an expression is set up anew in each transaction; sinks judge them in any case.
--- It runs with the rights of its owner, whose the functions are.
+-- to look them up would cost each message as much as all checks. Topic and key of a single message are not looked
+-- at, because each function in an expression is set up anew in each transaction: relays set aside what is too long,
+-- and sinks judge the rest. `current_timestamp` costs less than `now()`. It runs with the rights of its owner, whose
+-- the functions are.
 create or replace function tidegate.write_publish()
 returns trigger
 language plpgsql
@@ -42,6 +29,7 @@ begin
         declare
             message_id bigint;
         begin
+            %2$s
             -- The transaction has its number before the message has its id: readers rely on it to know
             -- which ids are decided (see horizon.rs).
             if octet_length(payload) <= 1048576 and headers is null and pg_current_xact_id() is not null then
@@ -51,10 +39,9 @@ begin
                 perform tidegate.check_json(payload, headers);
                 perform pg_current_xact_id();
             end if;
-            %2$s
             message_id := nextval('tidegate.message_id');
-            insert into tidegate.message_%1$s (id, topic, key, payload, headers, not_before)
-            values (message_id, topic, key, payload, headers, not_before);
+            insert into tidegate.message_%1$s (id, published_at, topic, key, payload, headers, not_before)
+            values (message_id, current_timestamp, topic, key, payload, headers, not_before);
             return message_id;
         end
         $publish$
