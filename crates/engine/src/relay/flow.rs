@@ -232,8 +232,7 @@ impl Flow {
         };
         let name = || self.plan.sinks[sink].name.clone();
         if let Some(reason) = message.flaw() {
-            self.aside.push(set(&message, key, name(), unfit(&reason)));
-            return self.died(message.id, &message.topic, &reason);
+            return self.refuse(&message, key, sink, reason);
         }
         if let Some(delay) = due_in {
             self.aside.push(set(&message, key, name(), Aside::Later { delay }));
@@ -280,9 +279,7 @@ impl Flow {
             return;
         };
         if let Some(reason) = message.flaw() {
-            let name = self.plan.sinks[sink].name.clone();
-            self.aside.push(set(&message, key, name, unfit(&reason)));
-            return self.died(message.id, &message.topic, &reason);
+            return self.refuse(&message, key, sink, reason);
         }
         // One that somebody retries may go elsewhere by now, and takes its place there.
         let moves = known != stored;
@@ -297,6 +294,13 @@ impl Flow {
         let aside = Some(*attempts);
         let queued = Queued { message, line: sink, fence, key, aside, single: true, since: now };
         self.queues[sink].push(queued);
+    }
+
+    /// No sink gets it, and its key goes on.
+    fn refuse(&mut self, message: &Message, key: Option<KeyHash>, sink: usize, reason: String) {
+        self.died(message.id, &message.topic, &reason);
+        let dead = Aside::Dead { attempts: 0, reason, then: OnDead::Skip };
+        self.aside.push(set(message, key, self.plan.sinks[sink].name.clone(), dead));
     }
 
     /// A message is not simply done: more of its key may have to wait.
@@ -417,11 +421,6 @@ fn held_by(set: &SetAside) -> Option<KeyHash> {
         Aside::Later { .. } | Aside::Unrouted => false,
     };
     set.key.filter(|_| holds)
-}
-
-/// No sink gets it, and its key goes on.
-fn unfit(reason: &str) -> Aside {
-    Aside::Dead { attempts: 0, reason: reason.to_owned(), then: OnDead::Skip }
 }
 
 /// A topic for the log, whatever is in it.
