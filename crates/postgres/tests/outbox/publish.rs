@@ -117,7 +117,8 @@ async fn plain_sql_is_refused_with_the_reason() {
     }
 }
 
-/// Sinks judge topics and keys that publishing did not look at. Relays read them one by one if they are long.
+/// Publishing did not look at them. However long they are, claims come past them: what is to become of them is
+/// up to the relay.
 #[tokio::test]
 async fn topics_and_keys_without_measure_are_read() {
     let database = Database::create(POSTGRES).await;
@@ -132,7 +133,7 @@ async fn topics_and_keys_without_measure_are_read() {
     assert_eq!(relay.ids().await, [1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// Otherwise a reader could take its id for one that nobody has drawn in vain.
+/// Readers wait for transactions with lower numbers only: they would pass over an id that was drawn before.
 #[tokio::test]
 async fn a_transaction_has_its_number_before_its_message_has_an_id() {
     let database = Database::create(POSTGRES).await;
