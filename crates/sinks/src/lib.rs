@@ -84,6 +84,7 @@ pub mod line;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod pattern;
+pub mod protected;
 #[cfg(feature = "qdrant")]
 pub mod qdrant;
 mod reason;
@@ -106,6 +107,7 @@ mod tls;
 pub use address::Allowed;
 pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
+pub use protected::Protected;
 
 /// What the clients of brokers log under. Turn it off: what matters is in the answers of the sinks,
 /// and at the finest level these clients show payloads and passwords.

@@ -30,10 +30,12 @@ pub fn append(path: &Path, lines: &[u8], sync: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// The file, and whether it was made.
+/// The file, and whether it was made. A new file is for its owner only: it holds payloads.
 fn open(path: &Path) -> io::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // If another made it at the same time, its name may not be on the disk yet either.

@@ -6,15 +6,16 @@
 mod answer;
 mod append;
 mod config;
+mod place;
 mod request;
 
 pub use config::Config;
 
-use crate::{ConfigError, failure::Failure, status::all};
+use crate::{ConfigError, Protected, failure::Failure, status::all};
 use answer::judge;
 use async_trait::async_trait;
 use request::{Form, Lines};
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 use tidegate_core::sink::{
     Answer, Delivery, Hint, Outcome, Sink, SinkCapabilities, SinkError, Verdict,
 };
@@ -26,6 +27,7 @@ pub struct FileSink {
     form: Form,
     sync: bool,
     timeout: Duration,
+    protected: Protected,
     capabilities: SinkCapabilities,
 }
 
@@ -41,14 +43,33 @@ impl FileSink {
             mixes_topics: !form.pattern.depends_on_topic(),
             budgets: Vec::new(),
         };
-        Ok(Self { form, sync: config.sync, timeout: config.timeout()?, capabilities })
+        let (sync, timeout) = (config.sync, config.timeout()?);
+        Ok(Self { form, sync, timeout, protected: Protected::default(), capabilities })
+    }
+
+    /// The same sink, which never writes to these files, whatever a topic makes of its path.
+    pub fn keeping_off(self, protected: Protected) -> Result<Self, ConfigError> {
+        if let Some(what) = self.form.only_file().and_then(|path| protected.find(path)) {
+            return Err(ConfigError::new("path", format!("is {what}: name another file")));
+        }
+        Ok(Self { protected, ..self })
+    }
+
+    /// Refuses what is protected before anything is written: the file follows from the topic.
+    fn refuse_protected(&self, files: &[Lines]) -> Result<(), Outcome> {
+        let found = files.iter().find_map(|lines| self.protected.find(&lines.path));
+        found.map_or(Ok(()), |what| {
+            Err(Outcome::Refused(format!("the file of this topic would be {what}")))
+        })
     }
 
     async fn append(&self, files: Vec<Lines>) -> Result<(), Outcome> {
+        self.refuse_protected(&files)?;
         let sync = self.sync;
         // A disk may hang; the lines may still be written after that.
         let task = spawn_blocking(move || {
             files.iter().try_for_each(|Lines { path, bytes }| {
+                place::check_kind(path).map_err(Outcome::Broken)?;
                 append::append(path, bytes, sync).map_err(|error| judge(path, &error))
             })
         });
@@ -67,10 +88,16 @@ impl Sink for FileSink {
     }
 
     async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
-        let directory = self.form.directory();
-        match directory.metadata() {
-            Ok(found) if found.is_dir() => Ok(vec![None]),
-            _ => Err(SinkError(format!("{} is no directory: create it", directory.display()))),
+        let (directory, file) = (self.form.directory(), self.form.only_file().map(Path::to_owned));
+        // A file system over a network may hang.
+        let look = spawn_blocking(move || match file {
+            Some(file) => place::check(&file),
+            None => place::check_directory(&directory),
+        });
+        match timeout(self.timeout, look).await {
+            Ok(Ok(found)) => found.map(|()| vec![None]).map_err(SinkError),
+            Ok(Err(panic)) => Err(SinkError(format!("the file's task ended: {panic}"))),
+            Err(_) => Err(SinkError("the file system does not answer".to_owned())),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use super::config::Config;
 use crate::{ConfigError, line, pattern::Pattern, record::percent_encoded};
-use std::{borrow::Cow, path::PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 use tidegate_core::sink::Item;
 
 /// How lines are made.
@@ -28,6 +31,12 @@ impl Form {
         let mut path = PathBuf::from(format!("{}x", self.pattern.literals().concat()));
         path.pop();
         if path.as_os_str().is_empty() { PathBuf::from(".") } else { path }
+    }
+
+    /// The file, if all items go to the same one.
+    pub fn only_file(&self) -> Option<&Path> {
+        let literal = self.pattern.literals().first().map(Path::new);
+        literal.filter(|_| !self.pattern.depends_on_topic())
     }
 
     /// The lines of all items, or what is wrong with one of them. Usually they are for one file;

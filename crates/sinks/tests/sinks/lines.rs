@@ -11,7 +11,7 @@ use tidegate_core::{
 mod file {
     use super::*;
     use std::{fs, path::Path};
-    use tidegate_sinks::file::FileSink;
+    use tidegate_sinks::{Protected, file::FileSink};
 
     fn sink(path: &Path, rest: &str) -> FileSink {
         let config = format!("path = '{}'\n{rest}", path.display());
@@ -60,6 +60,74 @@ mod file {
         assert_eq!(line["payload_base64"], "dGV4dA==");
     }
 
+    /// The check and a delivery both say what is wrong, at once, and nothing is changed.
+    async fn refused(path: &Path, expect: &str) {
+        let sink = sink(path, "timeout = 5");
+        let error = sink.check().await.unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+        let outcome = deliver(&sink, &["{}"]).await.outcome;
+        assert!(matches!(outcome, Outcome::Broken(_)), "{outcome:?}");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_a_file_of_lines_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        refused(here, "is a directory").await;
+        refused(&here.join("no/such/out"), "is not a directory: create it").await;
+        let pipe = here.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        refused(&pipe, "is a pipe").await;
+        let database = here.join("a.db");
+        fs::write(&database, b"SQLite format 3\0 and so on, without a line break").unwrap();
+        let before = fs::read(&database).unwrap();
+        refused(&database, "is an SQLite database").await;
+        assert_eq!(fs::read(&database).unwrap(), before);
+        fs::write(here.join("file"), "").unwrap();
+        refused(&here.join("file/out"), "cannot be used").await;
+    }
+
+    #[tokio::test]
+    async fn protected_files_are_never_written_to_whatever_the_topic() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path();
+        fs::write(here.join("s.db"), "content").unwrap();
+        fs::hard_link(here.join("s.db"), here.join("linked.db")).unwrap();
+        let mut protected = Protected::default();
+        protected.add(here.join("s.db"), "the store");
+        protected.add(here.join("s.db-wal"), "the store");
+        let refused = sink(&here.join("linked.db"), "").keeping_off(protected.clone());
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains("`path` is the store"), "{error}");
+        let sink = sink(&here.join("{topic}"), "").keeping_off(protected).unwrap();
+        for (topic, allowed) in
+            [("s.db", false), ("linked.db", false), ("s.db-wal", false), ("x", true)]
+        {
+            let items = [Item { topic, ..Item::record("1", "{}") }];
+            let outcome = sink.deliver(Delivery { connection: 0, items: &items }).await.outcome;
+            match allowed {
+                true => assert_eq!(outcome, done(1)),
+                false => assert!(matches!(outcome, Outcome::Refused(_)), "{topic}: {outcome:?}"),
+            }
+        }
+        assert_eq!(fs::read_to_string(here.join("s.db")).unwrap(), "content");
+        assert!(!here.join("s.db-wal").exists());
+    }
+
+    #[tokio::test]
+    async fn a_new_file_is_for_its_owner_and_an_old_one_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.ndjson");
+        assert_eq!(deliver(&sink(&path, ""), &["{}"]).await.outcome, done(1));
+        assert_eq!(mode(&path), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(deliver(&sink(&path, ""), &["{}"]).await.outcome, done(1));
+        assert_eq!(mode(&path), 0o644);
+    }
+
     #[tokio::test]
     async fn what_a_crash_left_of_a_line_is_repaired() {
         let directory = tempfile::tempdir().unwrap();
@@ -98,13 +166,14 @@ mod file {
         let Outcome::Broken(reason) = deliver(&sink, &["{}"]).await.outcome else { panic!() };
         assert!(reason.contains("create its directory"), "{reason}");
         let error = sink.check().await.unwrap_err().to_string();
-        assert!(error.ends_with("no is no directory: create it"), "{error}");
+        assert!(error.ends_with("no is not a directory: create it"), "{error}");
     }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_full_disk_is_unavailable() {
         let sink = sink(Path::new("/dev/full"), "");
+        sink.check().await.unwrap();
         let outcome = deliver(&sink, &["{}"]).await.outcome;
         assert!(matches!(outcome, Outcome::Unavailable(_)), "{outcome:?}");
     }
