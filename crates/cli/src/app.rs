@@ -6,8 +6,16 @@ use crate::{
     out,
     store::Address,
 };
-use anyhow::Result;
-use tidegate::sinks::CLIENT_LOGS;
+use anyhow::{Result, bail};
+use std::{
+    fs::{File, Metadata},
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
+use tidegate::{
+    Access, OpenStore,
+    sinks::{CLIENT_LOGS, Protected},
+};
 use tracing_subscriber::EnvFilter;
 
 /// What all commands share.
@@ -20,6 +28,8 @@ pub struct App {
     pub json: bool,
     /// Whether to say nothing but errors and data.
     pub quiet: bool,
+    /// Files that no output may be written to.
+    pub protected: Protected,
 }
 
 impl App {
@@ -28,7 +38,30 @@ impl App {
         start_log(&global, command);
         let config = config::read(global.config.as_deref())?;
         let address = Address::new(global.store.or_else(|| config.store.clone()))?;
-        Ok(Self { address, config, json: global.json, quiet: global.quiet })
+        let mut protected = Protected::default();
+        protected.add(config::path(global.config.as_deref()), "the configuration file");
+        config.files().into_iter().for_each(|file| protected.add(file, "a file of the settings"));
+        command.inputs().into_iter().for_each(|file| protected.add(file, "the input"));
+        for file in address.files() {
+            refuse_as_input(command, &file)?;
+            protected.add(file, "the store");
+        }
+        refuse_redirection(&protected)?;
+        Ok(Self { address, config, json: global.json, quiet: global.quiet, protected })
+    }
+
+    /// Opens the store; one that is not there yet is made, and that is said.
+    pub async fn open_or_create(&self) -> Result<OpenStore> {
+        let store = self.address.open(Access::Create).await?;
+        self.say_if_new(&store);
+        Ok(store)
+    }
+
+    /// Says that a store was made just now, if it was and if it stays.
+    pub fn say_if_new(&self, store: &OpenStore) {
+        if store.is_new() && store.capabilities().durable {
+            self.say(&self.address.created());
+        }
     }
 
     /// Says something that is no data.
@@ -42,6 +75,31 @@ impl App {
     pub fn draws(&self) -> bool {
         !self.quiet && out::is_watched()
     }
+}
+
+/// A process that reads the store's file beside SQLite loses the locks that SQLite holds on it.
+fn refuse_as_input(command: &Command, store: &std::path::Path) -> Result<()> {
+    let mut own = Protected::default();
+    own.add(store, "the store");
+    match command.inputs().into_iter().find(|input| own.find(input).is_some()) {
+        Some(input) => bail!("`{}` is the store: name another file", input.display()),
+        None => Ok(()),
+    }
+}
+
+/// The shell may have sent our output to a file that it would damage.
+fn refuse_redirection(protected: &Protected) -> Result<()> {
+    let metadata = |open: BorrowedFd<'_>| -> io::Result<Metadata> {
+        File::from(open.try_clone_to_owned()?).metadata()
+    };
+    for (name, open) in
+        [("stdout", metadata(io::stdout().as_fd())), ("stderr", metadata(io::stderr().as_fd()))]
+    {
+        if let Some(what) = open.ok().as_ref().and_then(|open| protected.find_open(open)) {
+            bail!("{name} is sent to {what}: send it to another file");
+        }
+    }
+    Ok(())
 }
 
 fn start_log(global: &Global, command: &Command) {

@@ -9,11 +9,11 @@ use crate::{
     bench::BenchArgs,
     config::MAX_THREADS,
     exit, out,
-    units::{self, Span, Timeout},
+    units::{self, LeaseTime, Span, Timeout},
 };
 use clap::{Args as Flags, Parser, Subcommand, error::ErrorKind};
 use clap_complete::Shell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tidegate::{BatchId, BatchState, Keep};
 
 const RUN_EXAMPLES: &str = "\
@@ -101,7 +101,7 @@ pub struct Global {
     /// Where batches and messages are kept: sqlite:FILE, postgres://… or memory: [default: sqlite:tidegate.db]
     #[arg(long, global = true, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     pub store: Option<String>,
-    /// Settings; flags and TIDEGATE_* go before them [default: tidegate.toml, if it is there]
+    /// Settings; flags and TIDEGATE_* override them [default: tidegate.toml, if it is there]
     #[arg(long, global = true, value_name = "FILE", env = "TIDEGATE_CONFIG")]
     pub config: Option<PathBuf>,
     /// Print JSON on stdout
@@ -110,7 +110,7 @@ pub struct Global {
     /// Log more; twice for all of it
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Say nothing but errors and data
+    /// Print only errors and results
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 }
@@ -181,6 +181,20 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// The files that it reads.
+    pub fn inputs(&self) -> Vec<&Path> {
+        match self {
+            Self::Run(args) => args.batch.snapshot.as_deref().into_iter().collect(),
+            Self::Submit(flags) => flags.snapshot.as_deref().into_iter().collect(),
+            Self::Load(args) => args.inputs(),
+            Self::Pace(args) => args.inputs(),
+            Self::Drill { command } => command.inputs(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// What a batch should be.
 #[derive(Debug, Flags)]
 pub struct BatchFlags {
@@ -228,9 +242,9 @@ pub struct WorkFlags {
     #[arg(long, value_name = "TIME", env = "TIDEGATE_FLUSH_AFTER",
           value_parser = units::positive_span)]
     pub flush_after: Option<Span>,
-    /// How late a crashed worker's runs go to another one [default: 30s]
-    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE", value_parser = units::positive_span)]
-    pub lease: Option<Span>,
+    /// How long until another worker takes over a crashed worker's runs, at least 1s [default: 30s]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
+    pub lease: Option<LeaseTime>,
     /// How long runs in progress may go on after Ctrl-C [default: 20s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", value_parser = units::positive_span)]
     pub grace: Option<Span>,

@@ -9,6 +9,7 @@ mod exit;
 mod out;
 mod outbox;
 mod panics;
+mod replaced;
 mod show;
 mod signals;
 mod sinks;
@@ -16,6 +17,7 @@ mod snapshot;
 mod store;
 mod suggest;
 mod units;
+mod who;
 
 use anyhow::{Context, Result};
 use app::App;

@@ -17,9 +17,9 @@ pub struct Opened {
     pub adopted: Option<Arc<Adopted>>,
 }
 
-/// Opens the outbox that flags and settings name.
+/// Opens the outbox that flags and settings name. A store that is not there is refused.
 pub async fn open(app: &App, preset: Option<Preset>) -> Result<Opened> {
-    let store = app.address.open(Access::Create).await?;
+    let store = app.address.open(Access::Existing).await?;
     Ok(match table(app, preset).await? {
         Some(adopted) => {
             let name = format!("the table {}", adopted.table());

@@ -16,8 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const SAME: Duration = Duration::from_millis(300);
 
 /// What a command that works on runs says to the first signal.
-pub const STOPPING: &str =
-    "stopping: runs in progress are finished and settled; again to end at once";
+pub const STOPPING: &str = "Stopping after the runs in progress. Press Ctrl-C again to stop now.";
 
 /// Listens for signals and passes them on.
 #[derive(Clone)]

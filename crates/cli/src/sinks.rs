@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tidegate::{
     Sink, pacer,
     relay::PlannedSink,
-    sinks::{Env, dataverse, file, http, qdrant, stdout},
+    sinks::{Env, Protected, dataverse, file, http, qdrant, stdout},
 };
 use toml::{Table, Value};
 
@@ -56,7 +56,8 @@ pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<
         false => (by_name(app, to)?, to.to_owned(), to.to_owned()),
     };
     let env = |variable: &str| std::env::var(variable).ok();
-    let made = make(declared, &name, flags, &env).with_context(|| about(&name))?;
+    let made =
+        make(declared, &name, flags, (&env, &app.protected)).with_context(|| about(&name))?;
     let (sink, declared_pacer) = made;
     let most = sink.capabilities().max_group;
     let group = flags.group.map_or(most, |group| group as usize);
@@ -68,7 +69,7 @@ fn make(
     mut declared: Table,
     name: &str,
     flags: &SinkFlags,
-    env: &Env<'_>,
+    world: World<'_>,
 ) -> Result<(Arc<dyn Sink>, Option<Value>)> {
     let pacer = declared.remove("pacer");
     let kind = take_kind(&mut declared, name)?;
@@ -76,11 +77,14 @@ fn make(
         bail!("`{kind}` is a sink for messages: use it with `tidegate relay`");
     }
     add_flags(&mut declared, flags, kind)?;
-    Ok((of_kind(kind, declared, env)?, pacer))
+    Ok((of_kind(kind, declared, world)?, pacer))
 }
 
+/// The environment, and the files that no sink may write to.
+type World<'a> = (&'a Env<'a>, &'a Protected);
+
 /// Makes the sink that is declared under a name, for messages. Nothing is sent.
-pub fn planned(name: &str, declared: &Table) -> Result<PlannedSink> {
+pub fn planned(name: &str, declared: &Table, protected: &Protected) -> Result<PlannedSink> {
     let env = |variable: &str| std::env::var(variable).ok();
     let make = || {
         let mut declared = declared.clone();
@@ -90,19 +94,21 @@ pub fn planned(name: &str, declared: &Table) -> Result<PlannedSink> {
             // Records are what it sends otherwise.
             declared.entry("body").or_insert_with(|| Value::from("message"));
         }
-        let sink = of_kind(kind, declared, &env)?;
+        let sink = of_kind(kind, declared, (&env, protected))?;
         anyhow::Ok((sink, paced(pacer, &PaceFlags::default())?))
     };
     let (sink, pacer) = make().with_context(|| about(name))?;
     Ok(PlannedSink { name: name.to_owned(), sink, pacer })
 }
 
-fn of_kind(kind: &str, declared: Table, env: &Env<'_>) -> Result<Arc<dyn Sink>> {
+fn of_kind(kind: &str, declared: Table, (env, protected): World<'_>) -> Result<Arc<dyn Sink>> {
     Ok(match kind {
         "http" => Arc::new(http::Http::new(&decode(declared)?, env)?),
         "dataverse" => Arc::new(dataverse::Dataverse::new(&decode(declared)?, env)?),
         "qdrant" => Arc::new(qdrant::Qdrant::new(&decode(declared)?, env)?),
-        "file" => Arc::new(file::FileSink::new(&decode(declared)?)?),
+        "file" => {
+            Arc::new(file::FileSink::new(&decode(declared)?)?.keeping_off(protected.clone())?)
+        }
         "stdout" => Arc::new(stdout::Stdout::new(&decode(declared)?)?),
         #[cfg(feature = "kafka")]
         "kafka" => Arc::new(tidegate::sinks::kafka::Kafka::new(&decode(declared)?, env)?),
@@ -281,7 +287,8 @@ mod tests {
             let config: Table = block.parse().unwrap();
             for (name, declared) in config["sinks"].as_table().unwrap() {
                 let declared = declared.as_table().unwrap().clone();
-                let (_, pacer) = make(declared, name, &SinkFlags::default(), &env).unwrap();
+                let world = (&env as &Env<'_>, &Protected::default());
+                let (_, pacer) = make(declared, name, &SinkFlags::default(), world).unwrap();
                 paced(pacer, &PaceFlags::default()).unwrap();
                 names.push(name.clone());
             }

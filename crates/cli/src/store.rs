@@ -2,10 +2,13 @@
 
 use crate::suggest::did_you_mean;
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use tidegate::{
     Access, Batch, BatchId, OpenStore,
     inspect::{BatchQuery, BatchStatus},
     load,
+    sinks::protected,
+    sqlite_file,
 };
 
 /// Needs no server and no set-up.
@@ -19,7 +22,13 @@ pub struct Address(String);
 impl Address {
     /// The one that was asked for, or the default. Refuses what leads to no kind of store.
     pub fn new(url: Option<String>) -> Result<Self> {
-        let url = url.filter(|url| !url.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+        let url = url.unwrap_or_else(|| DEFAULT.to_owned());
+        if url.trim().is_empty() {
+            bail!(
+                "the address of the store is empty: is a variable unset? Name a store with --store, \
+                 TIDEGATE_STORE or `store` in tidegate.toml, or leave all of them out for {DEFAULT}"
+            );
+        }
         let scheme = url.split(':').next().unwrap_or_default();
         if url == "memory" {
             bail!("`memory` is no store; did you mean `memory:`?");
@@ -46,6 +55,18 @@ impl Address {
         &self.0
     }
 
+    /// The files that the store consists of, if it is in files; some may not exist at the moment.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let Some(file) = sqlite_file(&self.0) else { return Vec::new() };
+        let file = protected::resolve(file);
+        let beside = |end: &str| {
+            let mut name = file.clone().into_os_string();
+            name.push(end);
+            PathBuf::from(name)
+        };
+        ["", "-wal", "-shm", "-journal"].map(beside).into()
+    }
+
     /// Opens the store for a command that submits and works in one process.
     pub async fn open_here(&self) -> Result<OpenStore> {
         Ok(tidegate::open(&self.0, Access::Create).await?)
@@ -60,6 +81,14 @@ impl Address {
             );
         }
         Ok(tidegate::open(&self.0, access).await?)
+    }
+
+    /// What to say of a store that was made just now.
+    pub fn created(&self) -> String {
+        match sqlite_file(&self.0) {
+            Some(file) => format!("created the store {}", file.display()),
+            None => format!("created the schema tidegate in {}", without_password(&self.0)),
+        }
     }
 
     /// The flag that leads another process here: none for the default, and without a password.
@@ -121,7 +150,29 @@ mod tests {
         assert!(refused("batches.db").contains("sqlite:batches.db"));
         assert!(refused("memory").contains("did you mean `memory:`?"));
         assert!(!refused("host=db password=secret").contains("secret"));
-        assert_eq!(Address::new(Some(String::new())).unwrap().url(), DEFAULT);
+    }
+
+    #[test]
+    fn an_empty_address_is_not_the_default() {
+        for empty in ["", " ", "\t\n"] {
+            assert!(refused(empty).contains("is empty: is a variable unset?"), "{empty:?}");
+        }
+        assert_eq!(Address::new(None).unwrap().url(), DEFAULT);
+    }
+
+    #[test]
+    fn a_store_in_a_file_has_files_beside_it() {
+        let files = |url: &str| Address::new(Some(url.to_owned())).unwrap().files();
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let expected = ["s.db", "s.db-wal", "s.db-shm", "s.db-journal"].map(|name| here.join(name));
+        for url in [
+            "sqlite:s.db".to_owned(),
+            "sqlite:./s.db".to_owned(),
+            format!("sqlite://{}/s.db", here.display()),
+        ] {
+            assert_eq!(files(&url), expected, "{url}");
+        }
+        assert!(files("postgres://db/tide").is_empty() && files("memory:").is_empty());
     }
 
     #[test]

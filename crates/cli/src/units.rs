@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{str::FromStr, time::Duration};
+use tidegate::ShortLease;
 
 /// Reads a count: `100000`, `100_000`, `100k`, `10M`, `1G`, `1e6`.
 pub fn count(text: &str) -> Result<u64, String> {
@@ -57,6 +58,26 @@ impl FromStr for Span {
 pub fn positive_span(text: &str) -> Result<Span, String> {
     let span: Span = text.parse()?;
     if span.0.is_zero() { Err("must be above 0".to_owned()) } else { Ok(span) }
+}
+
+/// How long a lease lasts: not shorter than it can be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTime(pub Duration);
+
+impl FromStr for LeaseTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Span(lease) = positive_span(text)?;
+        ShortLease::check(lease).map_err(|short| short.to_string())?;
+        Ok(Self(lease))
+    }
+}
+
+impl<'de> Deserialize<'de> for LeaseTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 /// A time, or `none` for as long as it takes.
@@ -119,6 +140,10 @@ mod tests {
         for text in ["", "5", "s", "5 s", "-1s", "1w", "1.2.3s"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+        for text in ["1ms", "999ms", "0.9s", "0s", "1"] {
+            assert!(text.parse::<LeaseTime>().is_err(), "{text}");
+        }
+        assert_eq!("1s".parse(), Ok(LeaseTime(Duration::from_secs(1))));
         assert_eq!("none".parse(), Ok(Timeout(None)));
         assert!("0s".parse::<Timeout>().is_err());
     }

@@ -155,7 +155,7 @@ fn migrate_creates_and_prints() {
     let script = place.ok(&["migrate", "--print", "--store", "postgres://nobody@nowhere/at-all"]);
     assert!(script.contains("create table"), "no server is needed: {script}");
     assert!(place.files().is_empty(), "printing creates nothing");
-    assert!(place.tidegate(&["migrate"]).stderr.starts_with("applied "));
+    assert!(place.tidegate(&["migrate"]).stderr.starts_with("created the store tidegate.db: 0001"));
     assert!(place.tidegate(&["migrate"]).stderr.contains("up to date"));
     assert_eq!(place.json(&["batch", "list"]), Value::Array(Vec::new()));
 }

@@ -13,7 +13,7 @@ const WORKER: [&str; 10] = [
     "worker",
     "--until-idle",
     "--lease",
-    "300ms",
+    "1s",
     "--range-length",
     "25",
     "--flush-runs",

@@ -22,7 +22,7 @@ fn aggregates_are_shown_at_the_end() {
 
     digest 3323ac951fb81cf8cb8e1d2f6e74bc59
     ");
-    assert!(said.stderr.starts_with("batch 1: 1,000 runs of noop, seed 1, in sqlite\n"));
+    assert!(said.stderr.contains("\nbatch 1: 1,000 runs of noop, seed 1, in sqlite\n"));
     assert!(said.stderr.contains("batch 1 completed: 1,000 of 1,000 runs (100.0 %)"));
     assert!(said.stderr.contains(" % of the time"), "what limits is said: {}", said.stderr);
 }
@@ -143,7 +143,7 @@ fn ctrl_c_stops_cleanly_and_the_same_command_resumes() {
     let place = Place::new();
     let said = stopped_by(&place, "INT");
     assert_eq!(said.code, 130, "{}", said.stderr);
-    assert!(said.stderr.contains("stopping: runs in progress are finished and settled"));
+    assert!(said.stderr.contains("Stopping after the runs in progress."));
     assert!(said.stderr.contains("`tidegate worker --until-idle --store sqlite:s.db`"));
 
     let said =

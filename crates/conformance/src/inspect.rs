@@ -106,9 +106,11 @@ pub(crate) async fn progress_always_adds_up(bench: Bench) {
     };
     adds_up(0, 0, 0, 0).await;
     let leases = bench.claim_expired(2, 10).await;
-    adds_up(0, 0, 0, 20).await;
+    // Whoever had them is gone.
+    adds_up(0, 0, 0, 0).await;
+    // It was not: a settlement renews its lease.
     bench.apply([Work::some(&leases[0], 0, 6).dead(1).retry(2, AT_ONCE)]).await;
-    adds_up(4, 1, 1, 14).await;
+    adds_up(4, 1, 1, 4).await;
     let claimed = bench.claim(3, 10).await;
     adds_up(4, 1, 1, 24).await;
     bench.apply(claimed.iter().map(Work::all)).await;
@@ -117,6 +119,17 @@ pub(crate) async fn progress_always_adds_up(bench: Bench) {
     adds_up(29, 1, 0, 0).await;
     bench.store.retry(id).await.expect("retry");
     adds_up(29, 0, 1, 0).await;
+}
+
+pub(crate) async fn what_was_given_back_is_leased_by_nobody(bench: Bench) {
+    let id = bench.submit(50).await;
+    let leases = bench.claim(2, 10).await;
+    let [first, second] = &leases[..] else { panic!("two leases: {leases:?}") };
+    bench.apply([Work::some(first, 0, 4)]).await;
+    assert_eq!(bench.progress(id).await.leased, 16);
+    bench.store.give_back(vec![second.clone()]).await.expect("give back");
+    let progress = bench.progress(id).await;
+    assert_eq!((progress.completed, progress.leased, progress.untouched), (4, 6, 40));
 }
 
 pub(crate) async fn aggregates_are_seen_while_a_batch_runs(bench: Bench) {

@@ -8,6 +8,7 @@ use crate::{
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
         reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
         share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
+        trouble as outbox_trouble,
     },
     pace, renew, reopen, settle, settle_races, steer, submit,
 };
@@ -149,6 +150,7 @@ macro_rules! __each_case {
                 exceptions_are_listed_in_pages,
                 pages_are_listed_by_their_lowest_index,
                 progress_always_adds_up,
+                what_was_given_back_is_leased_by_nobody,
                 aggregates_are_seen_while_a_batch_runs,
                 what_is_not_there_is_empty;
             reopen(durable):
@@ -245,6 +247,10 @@ macro_rules! __each_case {
                 the_dead_are_grouped_most_first,
                 what_was_set_aside_is_listed_by_choice_in_pages,
                 a_message_is_found_whatever_became_of_it;
+            outbox_trouble(every):
+                the_last_note_of_a_relay_counts,
+                relays_speak_for_themselves,
+                a_relay_that_is_gone_is_not_believed;
             outbox_steer(every):
                 a_retried_message_is_due_with_all_attempts_and_the_rest_follows,
                 what_waits_behind_a_dropped_message_goes_on,

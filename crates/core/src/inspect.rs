@@ -111,22 +111,29 @@ pub struct Progress {
     pub dead: u64,
     /// Failed, and tried again later or right now.
     pub retrying: u64,
-    /// Leased and not settled.
+    /// Leased by somebody, and not settled.
     pub leased: u64,
-    /// Never leased.
+    /// Free to be leased: never leased, given back, or left by a worker whose lease has expired.
     pub untouched: u64,
 }
 
 impl Progress {
     /// From what stores keep: the number of runs, the first index never leased, the total length of
-    /// the leased ranges, and the exceptions.
-    pub fn derive(runs: u64, cursor: u64, leased: u64, retrying: u64, dead: u64) -> Self {
+    /// the leased ranges and of those whose lease has ended, and the exceptions.
+    pub fn derive(
+        runs: u64,
+        cursor: u64,
+        leased: u64,
+        ended: u64,
+        retrying: u64,
+        dead: u64,
+    ) -> Self {
         Self {
-            completed: cursor - leased - retrying - dead,
+            completed: cursor - leased - ended - retrying - dead,
             dead,
             retrying,
             leased,
-            untouched: runs - cursor,
+            untouched: runs - cursor + ended,
         }
     }
 }

@@ -60,5 +60,10 @@ pub const MAX_BEHIND: usize = 100;
 /// Most rows that one listing returns; a reader asks for the next page.
 pub const MAX_LISTED: usize = 10_000;
 
+/// Shortest lease. It is renewed three times in its length, and a renewal is a commit: on a busy machine that
+/// may take some hundred milliseconds. A shorter lease is lost before it is renewed, and its work is
+/// repeated for ever.
+pub const MIN_LEASE: Duration = Duration::from_secs(1);
+
 /// How long one call to a store may take before it counts as failed.
 pub const STORE_DEADLINE: Duration = Duration::from_secs(30);

@@ -1,7 +1,22 @@
 //! What a worker can be told, with defaults that fit most.
 
 use std::time::Duration;
-use tidegate_core::{BatchId, WorkerId};
+use tidegate_core::{BatchId, WorkerId, limits::MIN_LEASE};
+
+/// A lease that would be lost before it is renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a lease of {0:?} is lost before it can be renewed, so that its work would be repeated for ever: \
+     use {MIN_LEASE:?} or more"
+)]
+pub struct ShortLease(pub Duration);
+
+impl ShortLease {
+    /// Refuses a lease that is too short.
+    pub fn check(lease: Duration) -> Result<(), Self> {
+        if lease < MIN_LEASE { Err(Self(lease)) } else { Ok(()) }
+    }
+}
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -10,7 +25,8 @@ pub struct WorkerOptions {
     pub worker: WorkerId,
     /// How many runs are acted on at the same time.
     pub threads: usize,
-    /// How long a lease lasts without renewal: how late a crash is noticed.
+    /// How long a lease lasts without renewal: how late a crash is noticed. At least
+    /// [`MIN_LEASE`].
     pub lease: Duration,
     /// How much work a lease should hold; range lengths tune themselves to it.
     pub target: Duration,

@@ -88,6 +88,7 @@ pub struct Phases {
     pub(crate) settles: Counter,
     pub(crate) settle_transactions: Counter,
     pub(crate) settled_runs: Counter,
+    pub(crate) failed_runs: Counter,
     pub(crate) settled_rows: Counter,
     pub(crate) settle_time: Timer,
     pub(crate) late: Counter,
@@ -123,6 +124,8 @@ pub struct PhaseReport {
     pub settle_transactions: u64,
     /// Runs in them.
     pub settled_runs: u64,
+    /// Failed ones among these.
+    pub failed_runs: u64,
     /// Rows that they wrote.
     pub settled_rows: u64,
     /// Their time.
@@ -180,6 +183,7 @@ impl Phases {
             settles: self.settles.get(),
             settle_transactions: self.settle_transactions.get(),
             settled_runs: self.settled_runs.get(),
+            failed_runs: self.failed_runs.get(),
             settled_rows: self.settled_rows.get(),
             settle_ms: self.settle_time.ms(),
             late: self.late.get(),
@@ -207,6 +211,7 @@ impl PhaseReport {
             settles: self.settles - earlier.settles,
             settle_transactions: self.settle_transactions - earlier.settle_transactions,
             settled_runs: self.settled_runs - earlier.settled_runs,
+            failed_runs: self.failed_runs - earlier.failed_runs,
             settled_rows: self.settled_rows - earlier.settled_rows,
             settle_ms: self.settle_ms - earlier.settle_ms,
             late: self.late - earlier.late,
@@ -245,6 +250,9 @@ impl PhaseReport {
     /// The limit, and what to do about it.
     pub fn advice(&self) -> String {
         let Shares { act, idle, held_up, .. } = self.shares;
+        if self.failed_runs > 0 && self.failed_runs == self.settled_runs {
+            return "every run failed: mend that first".to_owned();
+        }
         match self.limit() {
             Limit::Acting => format!("acting is {act:.0} % of the time: more workers will help"),
             Limit::Claiming => format!(
@@ -316,6 +324,9 @@ mod tests {
         check(report(96.0, 2.0, 2.0), "acting is 96 % of the time: more workers will help");
         check(report(10.0, 80.0, 10.0), "nothing to do for 80 %");
         check(report(30.0, 10.0, 60.0), "waited 60 %");
+        let failing = PhaseReport { settled_runs: 7, failed_runs: 7, ..report(96.0, 2.0, 2.0) };
+        check(failing.clone(), "every run failed");
+        check(PhaseReport { settled_runs: 8, ..failing }, "more workers will help");
     }
 
     #[tokio::test(start_paused = true)]

@@ -82,6 +82,7 @@ impl Settler {
         phases.settles.add(1);
         phases.settled_rows.add(rows);
         phases.settled_runs.add(outcomes.iter().map(|outcome| outcome.progress.len()).sum());
+        phases.failed_runs.add(outcomes.iter().map(|outcome| outcome.failed.len() as u64).sum());
     }
 }
 

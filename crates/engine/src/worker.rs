@@ -3,7 +3,7 @@
 use crate::{
     act::{Desk, Hands, HandsError, Threads},
     claim::Claimer,
-    options::WorkerOptions,
+    options::{ShortLease, WorkerOptions},
     phases::{PhaseReport, Phases},
     settle::Settler,
     stop::Stop,
@@ -20,6 +20,7 @@ pub struct Worker {
     workloads: Workloads,
     hands: Arc<dyn Hands>,
     shared: Shared,
+    short_lease: Option<ShortLease>,
 }
 
 /// What the steps of the loop share.
@@ -49,6 +50,8 @@ pub enum WorkerError {
     Store(StoreError),
     /// The hands cannot go on.
     Hands(HandsError),
+    /// Its lease is too short. Nothing was done.
+    Lease(ShortLease),
 }
 
 impl Worker {
@@ -56,10 +59,12 @@ impl Worker {
     pub fn new(source: Arc<dyn Source>, workloads: Workloads, options: WorkerOptions) -> Self {
         let phases = Arc::new(Phases::default());
         let hands = Arc::new(Threads::new(options.threads, phases.clone()));
-        Self::with_hands(source, workloads, options, hands, phases)
+        let short_lease = ShortLease::check(options.lease).err();
+        Self { short_lease, ..Self::with_hands(source, workloads, options, hands, phases) }
     }
 
-    /// A worker that acts in another way.
+    /// A worker that acts in another way. Its lease may be of any length: the simulator has a clock of its
+    /// own.
     pub fn with_hands(
         source: Arc<dyn Source>,
         workloads: Workloads,
@@ -76,12 +81,15 @@ impl Worker {
             started: Instant::now(),
             options: Arc::new(options),
         };
-        Self { workloads, hands, shared }
+        Self { workloads, hands, shared, short_lease: None }
     }
 
     /// Works until `stop` is asked for, or until nothing is left if the options say so. Afterwards
     /// everything that was acted on is settled, and everything else is given back.
     pub async fn run(mut self, stop: Stop) -> Result<Report, WorkerError> {
+        if let Some(short) = self.short_lease {
+            return Err(WorkerError::Lease(short));
+        }
         self.shared.stop = stop;
         let _closes = ClosesDesk(self.shared.desk.clone());
         let mut claimer =
@@ -193,6 +201,7 @@ impl fmt::Display for WorkerError {
         match self {
             WorkerError::Store(error) => error.fmt(f),
             WorkerError::Hands(error) => error.fmt(f),
+            WorkerError::Lease(error) => error.fmt(f),
         }
     }
 }

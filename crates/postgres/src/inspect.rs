@@ -88,6 +88,7 @@ fn status(row: &Row) -> Result<BatchStatus, StoreError> {
         batch.runs,
         number("cursor")?,
         number("leased")?,
+        number("ended")?,
         number("retrying")?,
         number("dead")?,
     );

@@ -8,6 +8,8 @@ use crate::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     time::{Duration, Instant},
 };
@@ -85,7 +87,10 @@ fn open_reader(path: &Path) -> Result<Connection, Failure> {
 fn open_writer(place: &Place) -> Result<Connection, Failure> {
     let create = match place.exists {
         true => OpenFlags::empty(),
-        false => OpenFlags::SQLITE_OPEN_CREATE,
+        false => {
+            make_private(&place.path);
+            OpenFlags::SQLITE_OPEN_CREATE
+        }
     };
     let flags = flags(OpenFlags::SQLITE_OPEN_READ_WRITE | create);
     let connection = Connection::open_with_flags(&place.path, flags)?;
@@ -97,6 +102,12 @@ fn open_writer(place: &Place) -> Result<Connection, Failure> {
     connection.pragma_update(None, "wal_autocheckpoint", WAL_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
     Ok(connection)
+}
+
+/// Makes an empty file that only its owner may read: it will hold payloads. SQLite gives the files beside
+/// it the same mode. If another process was faster, or it fails, SQLite has the last word.
+fn make_private(path: &Path) {
+    let _ = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
 }
 
 /// A connection stays on one thread, so that SQLite needs no mutex of its own.

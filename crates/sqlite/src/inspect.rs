@@ -44,7 +44,7 @@ fn batches(sql: &Sql, query: &BatchQuery) -> Result<Vec<BatchStatus>, Failure> {
     let least = query.id.map_or(i64::MIN, |id| id.0);
     let most = query.id.map_or(before, |id| id.0.min(before));
     let state = query.state.map(BatchState::as_str);
-    let params = params![least, most, state, query.limit.min(MAX_LISTED)];
+    let params = params![least, most, state, query.limit.min(MAX_LISTED), sql.now()?.0];
     Ok(sql.rows(include_str!("sql/inspect_batches.sql"), params, status)?)
 }
 
@@ -54,6 +54,7 @@ fn status(row: &Row<'_>) -> rusqlite::Result<BatchStatus> {
         batch.runs,
         row.get("cursor")?,
         row.get("leased")?,
+        row.get("ended")?,
         row.get("retrying")?,
         row.get("dead")?,
     );

@@ -43,6 +43,13 @@ fn resolve(path: &Path) -> Result<Place, StoreError> {
     if let Ok(path) = path.canonicalize() {
         return Ok(Place { path, exists: true });
     }
+    // A link to a file that is not there yet; a ring of links is left to SQLite.
+    if let Ok(target) = fs::read_link(path)
+        && let target = path.parent().unwrap_or(Path::new("")).join(target)
+        && fs::read_link(&target).is_err()
+    {
+        return resolve(&target);
+    }
     let shown = path.display();
     let name = path.file_name().ok_or_else(|| bad_address(format!("`{shown}` names no file")))?;
     let directory = match path.parent() {

@@ -1,8 +1,8 @@
 //! What becomes of messages that were sent: files, or nothing.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -41,7 +41,9 @@ pub async fn archive(
     directory: &Path,
     age: Duration,
 ) -> Result<Archived, ArchiveError> {
-    fs::create_dir_all(directory)?;
+    if !directory.is_dir() {
+        fs::create_dir(directory)?;
+    }
     let (mut archived, mut without) = (Archived::default(), None);
     while let Some(sealed) = store.seal(age).await? {
         let Some(path) = write(store, directory, sealed).await? else {
@@ -64,6 +66,38 @@ pub async fn archive(
     Ok(archived)
 }
 
+/// What every compressed file begins with.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// An archive that is being written, for its owner only. Whatever had its name, perhaps a link to something
+/// else, is replaced and not written to.
+fn begin(unfinished: &Path) -> io::Result<File> {
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(unfinished)
+}
+
+/// Refuses to replace a file that is not an archive. One that is keeps its mode.
+fn adopt_mode(path: &Path, unfinished: &File) -> io::Result<()> {
+    let mut old = match File::open(path) {
+        Ok(old) => old,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut beginning = [0; MAGIC.len()];
+    if old.read_exact(&mut beginning).is_err() || beginning != MAGIC {
+        let problem = format!("{} exists and is not an archive: move it away", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
+    }
+    unfinished.set_permissions(old.metadata()?.permissions())
+}
+
 /// Writes sealed messages to a file named after the first of them. Returns its path.
 async fn write(
     store: &dyn OutboxStore,
@@ -76,7 +110,9 @@ async fn write(
     };
     let path = directory.join(format!("{first}.ndjson.zst"));
     let unfinished = directory.join(format!("{first}.ndjson.zst.part"));
-    let mut file = zstd::Encoder::new(File::create(&unfinished)?, 0)?;
+    let begun = begin(&unfinished)?;
+    adopt_mode(&path, &begun)?;
+    let mut file = zstd::Encoder::new(begun, 0)?;
     while let Some(last) = messages.last().map(|message| message.id) {
         let mut lines = Vec::new();
         for message in &messages {

@@ -25,13 +25,13 @@ pub mod load;
 mod open;
 mod spec;
 
-pub use open::{Access, OpenStore, open, script};
+pub use open::{Access, OpenStore, open, script, sqlite_file};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;
 pub use tidegate_engine::relay;
 pub use tidegate_engine::{
-    Limit, PhaseReport, Report, Stop, Until, Worker, WorkerError, WorkerOptions,
+    Limit, PhaseReport, Report, ShortLease, Stop, Until, Worker, WorkerError, WorkerOptions,
 };
 pub use tidegate_pacer as pacer;
 pub use tidegate_postgres::adopted;

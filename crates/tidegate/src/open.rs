@@ -25,6 +25,7 @@ pub enum Access {
 #[derive(Clone)]
 pub struct OpenStore {
     kind: StoreKind,
+    created: bool,
 }
 
 #[derive(Clone)]
@@ -51,6 +52,11 @@ impl OpenStore {
             StoreKind::Sqlite(store) => store.clone(),
             StoreKind::Postgres(store) => store.clone(),
         }
+    }
+
+    /// Whether opening it made its schema: it held nothing before.
+    pub fn is_new(&self) -> bool {
+        self.created
     }
 
     /// How many SQL statements were executed through this handle so far.
@@ -80,15 +86,21 @@ pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
     let kind = match url.split_once(':') {
         Some(("memory", "")) => StoreKind::Memory(Arc::new(Memory::new(since_1970))),
         Some(("memory", _)) => return Err(refuse("memory: takes no name: write --store memory:")),
-        Some(("sqlite", path)) => StoreKind::Sqlite(Arc::new(open_sqlite(path, access)?)),
+        Some(("sqlite", _)) => StoreKind::Sqlite(Arc::new(open_sqlite(url, access)?)),
         Some(("postgres" | "postgresql", _)) => {
             StoreKind::Postgres(Arc::new(Postgres::connect(url).await?))
         }
         _ => return Err(bad_address(url)),
     };
-    let store = OpenStore { kind };
-    ready(&store, access).await?;
+    let mut store = OpenStore { kind, created: false };
+    store.created = ready(&store, access).await?;
     Ok(store)
+}
+
+/// The file of an SQLite store, by the store's address; `None` for other stores.
+pub fn sqlite_file(url: &str) -> Option<&Path> {
+    let path = url.strip_prefix("sqlite:")?;
+    Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
 }
 
 /// All migrations of the kind of store that is at an address, as a script, for people who apply them
@@ -106,23 +118,36 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-fn open_sqlite(path: &str, access: Access) -> Result<Sqlite, StoreError> {
-    let path = Path::new(path.strip_prefix("//").unwrap_or(path));
+fn open_sqlite(url: &str, access: Access) -> Result<Sqlite, StoreError> {
+    let path = sqlite_file(url).unwrap_or(Path::new(""));
+    if path.as_os_str().is_empty() {
+        return Err(refuse("sqlite: names no file: write sqlite:FILE"));
+    }
+    // Elsewhere settings stand behind a question mark. Here they would become part of the file's name.
+    if path.to_string_lossy().contains('?') && !path.exists() {
+        return Err(refuse("a sqlite: address takes no settings: remove the `?` and what follows"));
+    }
     let how = if access == Access::Existing { Open::Existing } else { Open::Create };
     Sqlite::open(path, how)
 }
 
-async fn ready(store: &OpenStore, access: Access) -> Result<(), StoreError> {
+/// Makes the schema if that is allowed, and returns whether it did.
+async fn ready(store: &OpenStore, access: Access) -> Result<bool, StoreError> {
     if access == Access::Unchecked {
-        return Ok(());
+        return Ok(false);
     }
     let refuse = |message: String| {
         Err(StoreError::new(Kind::SchemaOutdated, Class::Permanent, "open the store", message))
     };
     match store.schema().await? {
-        Schema::Current => Ok(()),
-        Schema::Missing if access == Access::Create => store.migrate().await.map(|_| ()),
-        Schema::Missing => refuse("it has no schema yet: run `tidegate migrate`".to_owned()),
+        Schema::Current => Ok(false),
+        Schema::Missing if access == Access::Create => {
+            store.migrate().await.map(|applied| !applied.is_empty())
+        }
+        Schema::Missing => refuse(
+            "there is no store here: it has no schema yet: run `tidegate migrate`, or check the address"
+                .to_owned(),
+        ),
         Schema::Outdated { found, needed } => refuse(format!(
             "its schema has version {found}, this binary needs {needed}: run `tidegate migrate`"
         )),

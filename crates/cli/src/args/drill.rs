@@ -2,7 +2,7 @@
 
 use crate::units::{self, Span};
 use clap::{Args as Flags, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SERVICE_EXAMPLES: &str = "\
 Examples:
@@ -27,6 +27,15 @@ pub enum DrillCommand {
     /// Run an HTTP service on this machine that throttles as you declare, and counts what it saw
     #[command(after_help = SERVICE_EXAMPLES)]
     Service(ServiceArgs),
+}
+
+impl DrillCommand {
+    /// The files that it reads.
+    pub fn inputs(&self) -> Vec<&Path> {
+        match self {
+            Self::Service(args) => args.spec.as_deref().into_iter().collect(),
+        }
+    }
 }
 
 /// `tidegate drill service`

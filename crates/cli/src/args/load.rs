@@ -2,7 +2,7 @@
 
 use crate::units::{self, Span};
 use clap::Args as Flags;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tidegate::{pacer::Policy, records::Format};
 
 pub const EXAMPLES: &str = "\
@@ -57,6 +57,14 @@ pub struct LoadArgs {
     pub max_attempts: Option<u32>,
     #[command(flatten)]
     pub pace: PaceFlags,
+}
+
+impl LoadArgs {
+    /// The files that it reads.
+    pub fn inputs(&self) -> Vec<&Path> {
+        let more = [&self.sink.bearer_file, &self.sink.ca_file].into_iter().flatten();
+        [&self.file].into_iter().chain(more).map(PathBuf::as_path).collect()
+    }
 }
 
 /// What a sink should be. With a name, these go before what tidegate.toml says.

@@ -1,6 +1,6 @@
 //! `tidegate publish`, `tidegate relay`, `tidegate outbox`
 
-use crate::units::{self, Span};
+use crate::units::{self, LeaseTime, Span};
 use clap::{Args as Flags, Subcommand};
 use std::path::PathBuf;
 use tidegate::{MessageId, adopted::Preset, outbox::StuckState};
@@ -19,6 +19,7 @@ pub const RELAY_EXAMPLES: &str = "\
 Examples:
   tidegate relay
   tidegate relay --to stdout --drain
+  tidegate relay --drain --give-up-after 5m
   tidegate relay --preset entity-outbox --shadow --store postgres://tide@db/tide
   tidegate relay --config /etc/tidegate.toml --store postgres://tide@db/tide
 
@@ -45,10 +46,16 @@ Examples:
   tidegate outbox drop 4711 --why 'a test order'
   tidegate outbox archive sent/ --older-than 7d";
 
+const DROP_EXAMPLES: &str = "\
+Examples:
+  tidegate outbox drop 4711 --why 'a test order'
+  tidegate outbox drop --all --why 'the old shop is closed' --dry-run
+  tidegate outbox drop --topic mails --why 'too late' --yes --export mails.ndjson";
+
 /// `tidegate publish`
 #[derive(Debug, Flags)]
 pub struct PublishArgs {
-    /// By which it is routed
+    /// The topic; routes choose the sink by it
     pub topic: String,
     /// What is delivered [default: read from stdin]
     pub payload: Option<String>,
@@ -72,6 +79,9 @@ pub struct RelayArgs {
     /// End when nothing is left that can be delivered
     #[arg(long)]
     pub drain: bool,
+    /// End a drain with exit code 3 when nothing could be delivered for so long
+    #[arg(long, value_name = "TIME", requires = "drain", value_parser = units::positive_span)]
+    pub give_up_after: Option<Span>,
     /// Only look: what would be delivered, in which order, and what is in the way. For a table that was
     /// there before
     #[arg(long, conflicts_with_all = ["drain", "to"])]
@@ -81,9 +91,9 @@ pub struct RelayArgs {
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
     #[arg(long, value_name = "NAME")]
     pub to: Option<String>,
-    /// How late a crashed relay's messages go to another one [default: 15s]
-    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE", value_parser = units::positive_span)]
-    pub lease: Option<Span>,
+    /// How long until another relay takes over a crashed relay's messages, at least 1s [default: 15s]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
+    pub lease: Option<LeaseTime>,
     /// How long deliveries may go on after Ctrl-C [default: 20s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", value_parser = units::positive_span)]
     pub grace: Option<Span>,
@@ -142,8 +152,8 @@ pub enum OutboxCommand {
     )]
     Retry(SteerArgs),
     /// Remove dead messages for good
-    #[command(after_help = "Examples:\n  tidegate outbox drop 4711 --why 'a test order'")]
-    Drop(SteerArgs),
+    #[command(after_help = DROP_EXAMPLES)]
+    Drop(DropArgs),
     /// Who retried and dropped what, newest first
     Audit {
         /// At most this many
@@ -177,7 +187,7 @@ pub enum OutboxCommand {
 }
 
 /// Which of the messages that were set aside.
-#[derive(Debug, Default, Flags)]
+#[derive(Clone, Debug, Default, Flags)]
 pub struct WhichFlags {
     /// Only on this topic
     #[arg(long, value_name = "TOPIC")]
@@ -190,7 +200,35 @@ pub struct WhichFlags {
     pub reason: Option<String>,
 }
 
-/// `tidegate outbox retry` and `drop`
+/// `tidegate outbox drop`
+#[derive(Debug, Flags)]
+pub struct DropArgs {
+    /// Which messages
+    #[arg(value_name = "ID", value_parser = named)]
+    pub ids: Vec<Named>,
+    #[command(flatten)]
+    pub which: WhichFlags,
+    /// All dead messages
+    #[arg(long, conflicts_with_all = ["ids", "topic", "sink", "reason"])]
+    pub all: bool,
+    /// Kept in the audit log
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub why: String,
+    /// Only say which messages would be dropped
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask; needed where there is no terminal, unless messages are named
+    #[arg(long)]
+    pub yes: bool,
+    /// Where a copy of the messages goes, as lines of JSON [default: dropped-TIME.ndjson]
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Keep no copy
+    #[arg(long, conflicts_with = "export")]
+    pub discard: bool,
+}
+
+/// `tidegate outbox retry`
 #[derive(Debug, Flags)]
 pub struct SteerArgs {
     /// Which messages
@@ -222,6 +260,13 @@ fn named(text: &str) -> Result<Named, String> {
 /// What to say of a name that no message has.
 pub fn unknown(name: &str) -> String {
     format!("no message is called `{name}`: write the number that `tidegate outbox list` shows")
+}
+
+fn reason(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("say why: it is kept in the audit log".to_owned()),
+        why => Ok(why.to_owned()),
+    }
 }
 
 fn state(word: &str) -> Result<StuckState, String> {

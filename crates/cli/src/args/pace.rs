@@ -1,7 +1,7 @@
 //! `tidegate pace …`
 
 use clap::{Args as Flags, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tidegate::{BatchId, pacer::Policy};
 
 pub const EXAMPLES: &str = "\
@@ -38,6 +38,16 @@ pub struct PaceArgs {
     pub batch: Option<BatchId>,
     #[command(subcommand)]
     pub command: Option<PaceCommand>,
+}
+
+impl PaceArgs {
+    /// The files that it reads.
+    pub fn inputs(&self) -> Vec<&Path> {
+        match &self.command {
+            Some(PaceCommand::Simulate(args)) => vec![&args.file],
+            None => Vec::new(),
+        }
+    }
 }
 
 /// `tidegate pace …`

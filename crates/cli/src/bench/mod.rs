@@ -145,7 +145,7 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     async fn open(args: BatchArgs, url: &'a str) -> anyhow::Result<Self> {
-        let store = tidegate::open(url, Access::Create).await?;
+        let store = tidegate::open(url, Access::Existing).await?;
         let meter = Meter::open(url).await?;
         let report = Report::new(store.capabilities().name, args.threads, meter.server().cloned());
         let workloads = tidegate::workloads::builtin().with(bulk::Bulk);

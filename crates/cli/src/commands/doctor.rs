@@ -1,5 +1,6 @@
 //! `tidegate doctor`: what is wrong with the store, and what to do.
 
+use super::outbox::status::troubled;
 use crate::{app::App, exit::Exit, out, outbox, show::number::span};
 use anyhow::Result;
 use serde::Serialize;
@@ -63,6 +64,9 @@ fn of_status(status: &OutboxStatus) -> Vec<Finding> {
     if let Some(snapshot) = status.oldest_snapshot.as_ref().filter(|it| it.age >= LONG) {
         open(snapshot, "no row that its snapshot may see is removed before it ends: end it");
     }
+    let sinks = status.sinks.iter().map(troubled);
+    findings
+        .extend(sinks.map(|it| finding(it, "its messages wait: mend it, or change its routes")));
     let sum = |of: fn(&TopicStatus) -> u64| status.topics.iter().map(of).sum::<u64>();
     let unattended = if status.relays.is_empty() { sum(|topic| topic.outstanding) } else { 0 };
     for (messages, what, advice) in [

@@ -69,7 +69,7 @@ impl Ended<'_> {
             "digest": aggregates.digest.to_string(),
             "aggregates": aggregates.summary(),
             "phases": self.phases,
-            "advice": self.phases.advice(),
+            "advice": (status.progress.completed > 0).then(|| self.phases.advice()),
             "store": store::kind(self.store),
         });
         status::json(status, more)
@@ -87,7 +87,10 @@ impl Ended<'_> {
             number::span(self.time),
             number::rate(self.per_second()),
         ));
-        app.say(&self.phases.lines().join("\n"));
+        // Where the time went says nothing while every run fails.
+        if status.progress.completed > 0 {
+            app.say(&self.phases.lines().join("\n"));
+        }
         match status.state {
             BatchState::Running => self.say_how_to_resume(app, status),
             BatchState::CompletedWithFailures => self.say_what_failed(app, status).await?,

@@ -3,7 +3,7 @@
 use crate::{app::App, args::MigrateArgs, exit::Exit, out};
 use anyhow::Result;
 use serde_json::json;
-use tidegate::Access;
+use tidegate::{Access, migrate::Schema};
 
 /// Applies what is missing, or prints all of it.
 pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
@@ -12,13 +12,15 @@ pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let store = app.address.open(Access::Unchecked).await?;
+    let is_new = store.schema().await? == Schema::Missing;
     let applied = store.migrate().await?;
     if app.json {
         out::json(&json!({ "applied": applied }))?;
     }
-    app.say(&match applied.is_empty() {
-        true => "the schema is up to date".to_owned(),
-        false => format!("applied {}", applied.join(", ")),
+    app.say(&match applied.as_slice() {
+        [] => "the schema is up to date".to_owned(),
+        applied if is_new => format!("{}: {}", app.address.created(), applied.join(", ")),
+        applied => format!("applied {}", applied.join(", ")),
     });
     Ok(Exit::Done)
 }

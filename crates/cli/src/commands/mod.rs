@@ -8,6 +8,7 @@ pub mod drill;
 mod finish;
 pub mod load;
 pub mod migrate;
+pub mod observed;
 pub mod outbox;
 pub mod pace;
 pub mod publish;

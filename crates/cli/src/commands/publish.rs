@@ -3,7 +3,10 @@
 use crate::{app::App, args::outbox::PublishArgs, exit::Exit, out, outbox};
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
-use std::io::{self, BufRead, Read};
+use std::{
+    io::{self, BufRead, Read},
+    sync::Arc,
+};
 use tidegate::{Headers, MessageId, NewMessage, OutboxStore, limits::MAX_PAYLOAD_BYTES};
 
 /// Lines that are published in one transaction.
@@ -19,17 +22,24 @@ pub async fn run(app: &App, args: PublishArgs) -> Result<Exit> {
         ..NewMessage::default()
     };
     if args.lines {
-        let opened = outbox::open(app, None).await?;
-        return publish_lines(app, &*opened.store, &message).await;
+        let store = open(app).await?;
+        return publish_lines(app, &*store, &message).await;
     }
     message.payload = match args.payload {
         Some(payload) => payload.into_bytes(),
         None => stdin()?,
     };
     message.check()?;
-    let opened = outbox::open(app, None).await?;
-    let ids = opened.store.publish(vec![message]).await?;
+    let ids = open(app).await?.publish(vec![message]).await?;
     say(app, &ids)
+}
+
+/// Opens the store, and makes it if it is not there yet. An adopted table says that it is its application's.
+async fn open(app: &App) -> Result<Arc<dyn OutboxStore>> {
+    match outbox::table(app, None).await? {
+        Some(adopted) => Ok(adopted),
+        None => Ok(app.open_or_create().await?.outbox_store()),
+    }
 }
 
 fn parse(header: &str) -> Result<(String, String)> {

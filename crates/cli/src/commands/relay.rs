@@ -1,5 +1,7 @@
 //! `tidegate relay`: delivers the messages of an outbox until it is stopped.
 
+mod watch;
+
 use crate::{
     app::App,
     args::outbox::RelayArgs,
@@ -11,36 +13,27 @@ use crate::{
 };
 use anyhow::{Context, Result};
 use serde_json::json;
-use std::{
-    convert::Infallible,
-    future::pending,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tidegate::{
-    Stop,
     adopted::Preset,
     outbox::TopicStatus,
-    relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport, RelayWatch},
+    relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport},
     worker_id,
 };
-use tokio::{
-    sync::watch,
-    task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
-};
+use tokio::{task::JoinSet, time::timeout};
+use watch::Patience;
 
-const STOPPING: &str =
-    "stopping: deliveries in progress are finished and settled; again to end at once";
+const STOPPING: &str = "Stopping after the deliveries in progress. Press Ctrl-C again to stop now.";
 /// How long a sink may take to answer at the start. Nobody waits for it.
 const CHECK: Duration = Duration::from_secs(10);
-const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 /// Delivers until stopped, or until nothing is left.
 pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     if args.shadow {
         return look(app, args.table.preset).await;
     }
-    let plan = plan(&app.config, args.to.as_deref())?;
+    let plan = plan(&app.config, args.to.as_deref(), &app.protected)?;
+    refuse_files(&plan).await?;
     let opened = outbox::open(app, args.table.preset).await?;
     let defaults = RelayOptions::new(worker_id());
     let config = &app.config;
@@ -65,20 +58,34 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     let store = opened.store.clone();
     let relay = Relay::new(opened.store, plan, options)?;
     let start = Instant::now();
+    let patience = Patience::new(args.give_up_after.map(|span| span.0));
     let report = tokio::select! {
         biased;
         report = relay.run(signals.stop.clone()) => report?,
-        never = follow(relay.watch()) => match never {},
-        never = stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
+        never = patience.watch(relay.watch(), &signals.stop) => match never {},
+        never = watch::follow(relay.watch()) => match never {},
+        never = watch::tell_absences(relay.watch()) => match never {},
+        never = watch::stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
     };
     drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
     if args.drain && signals.code().is_none() {
         left(&store.outbox().await?.topics).into_iter().for_each(|line| app.say(&line));
     }
-    let failed = report.counts.dead > 0 || !report.gone.is_empty();
+    patience.given_up().into_iter().for_each(|line| app.say(&line));
+    let failed = patience.given_up().is_some() || report.counts.dead > 0 || !report.gone.is_empty();
     let ended = if args.drain && failed { Exit::Failures } else { Exit::Done };
     Ok(signals.code().map_or(ended, Exit::Stopped))
+}
+
+/// Refuses files that can never be written, before anything is leased.
+async fn refuse_files(plan: &Plan) -> Result<()> {
+    let files = plan.sinks.iter().filter(|sink| sink.sink.capabilities().name == "file");
+    for planned in files {
+        let check = planned.sink.check().await;
+        check.with_context(|| format!("cannot use the sink {}", planned.name))?;
+    }
+    Ok(())
 }
 
 /// Reports what a relay would find, and delivers and writes nothing.
@@ -117,47 +124,6 @@ fn check_in_background(plan: &Plan) -> JoinSet<()> {
     checks
 }
 
-/// Stops the relay when nobody reads its standard output any more, as in `tidegate relay --to stdout | head`.
-async fn stop_unread(
-    mut watch: watch::Receiver<RelayWatch>,
-    stdout: Option<usize>,
-    stop: &Stop,
-) -> Infallible {
-    let is_gone = |watch: &RelayWatch| {
-        let sink = stdout.and_then(|stdout| watch.sinks.get(stdout));
-        sink.is_some_and(|sink| sink.absence.is_some())
-    };
-    let _ = watch.wait_for(is_gone).await;
-    stop.stop();
-    pending().await
-}
-
-/// Logs what was delivered, and which sinks are not there.
-async fn follow(watch: watch::Receiver<RelayWatch>) -> Infallible {
-    let mut ticks = interval(REPORT_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks.tick().await;
-    let mut before = watch.borrow().counts;
-    loop {
-        ticks.tick().await;
-        let now = watch.borrow().clone();
-        let rate = (now.counts.delivered - before.delivered) as f64 / REPORT_EVERY.as_secs_f64();
-        if now.counts != before {
-            tracing::info!("{}; {}; {} lanes", told(&now.counts), number::rate(rate), now.lanes);
-        }
-        for sink in &now.sinks {
-            if let Some(reason) = &sink.absence {
-                tracing::warn!(
-                    "{} is not there: {reason}; {} messages wait",
-                    sink.name,
-                    sink.queued
-                );
-            }
-        }
-        before = now.counts;
-    }
-}
-
 fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
     let counts = &report.counts;
     if app.json {
@@ -193,7 +159,7 @@ fn told(counts: &Counts) -> String {
     let mut text = format!("{} delivered", number::count(counts.delivered));
     for (number, what) in [
         (counts.coalesced, "coalesced"),
-        (counts.retried, "to be tried again"),
+        (counts.retried, "retries"),
         (counts.dead, "dead (see `tidegate outbox dead`)"),
         (counts.unrouted, "without a route (see `tidegate outbox list`)"),
     ] {

@@ -2,6 +2,7 @@
 
 use super::{
     finish::{self, Ended},
+    observed::Observer,
     spec, work,
 };
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     signals::{STOPPING, Signals},
     store,
 };
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use std::time::Instant;
 use tidegate::{
     Batch, BatchId, BatchState, OpenStore, Report, Until, Worker, WorkerOptions, Workloads,
@@ -26,6 +27,7 @@ pub async fn run(app: &App, args: RunArgs) -> Result<Exit> {
     let workloads = spec::registry(&args.batch.exec)?;
     let wanted = spec::check(app, &args.batch, &workloads)?;
     let store = app.address.open_here().await?;
+    app.say_if_new(&store);
     let (id, resumed) = take_up(&store, wanted).await?;
     let before = store::status(&store, id).await?;
     announce(app, &store, &before, resumed);
@@ -33,11 +35,22 @@ pub async fn run(app: &App, args: RunArgs) -> Result<Exit> {
     let options =
         WorkerOptions { only: Some(id), until: Until::Idle, ..work::options(app, &args.work) };
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
+    // What has succeeded once may succeed again: then failures are retried for as long as it takes.
+    let most_alike = Observer::most_alike(&before.batch.workload);
+    let hopeless = (before.progress.completed == 0).then(|| (signals.stop.clone(), most_alike));
+    let observer = Observer::new(app.quiet, hopeless);
+    let workloads = observer.observe(&workloads);
     let start = Instant::now();
     let report = work_on(app, &store, workloads, options, &before, &signals).await?;
     let time = start.elapsed();
     let ended = Ended { store: &store, id, phases: report.phases, time, resumed };
-    finish::run(app, ended, signals.code()).await
+    let exit = finish::run(app, ended, signals.code()).await?;
+    match observer.given_up().filter(|_| signals.code().is_none()) {
+        Some(reason) => bail!(
+            "batch {id} was stopped: {reason} (`tidegate worker --batch {id}` would go on all the same)"
+        ),
+        None => Ok(exit),
+    }
 }
 
 /// Finds a running batch that is the same as the wanted one, or submits that.

@@ -11,13 +11,12 @@ use crate::{
 };
 use anyhow::Result;
 use serde_json::json;
-use tidegate::Access;
 
 /// Submits a batch and prints its id.
 pub async fn run(app: &App, flags: BatchFlags) -> Result<Exit> {
     let workloads = spec::registry(&flags.exec)?;
     let batch = spec::check(app, &flags, &workloads)?;
-    let store = app.address.open(Access::Create).await?;
+    let store = app.open_or_create().await?;
     let batch = store.submit(batch).await?;
     if app.json {
         let status = store::status(&store, batch.id).await?;

@@ -1,6 +1,6 @@
 //! `tidegate worker`: works on the batches of a store, until it is stopped or nothing is left.
 
-use super::{spec, work};
+use super::{observed::Observer, spec, work};
 use crate::{
     app::App,
     args::WorkerArgs,
@@ -38,6 +38,7 @@ pub async fn run(app: &App, args: WorkerArgs) -> Result<Exit> {
         store::kind(&store)
     );
 
+    let workloads = Observer::new(app.quiet, None).observe(&workloads);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let report = Worker::new(store.source(), workloads, options).run(signals.stop.clone()).await?;
     say_goodbye(app, &worker.0, &report)?;

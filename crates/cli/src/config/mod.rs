@@ -5,11 +5,16 @@ pub mod relay;
 use crate::{
     snapshot::toml_problem,
     suggest::{did_you_mean, unknown_field},
-    units::{Span, Timeout},
+    units::{LeaseTime, Span, Timeout},
 };
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
-use std::{collections::BTreeMap, fs, io::ErrorKind, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 use tidegate::Keep;
 
 /// Read from the current directory unless another file is named.
@@ -29,7 +34,7 @@ pub struct Config {
     pub range_length: Option<u64>,
     pub flush_runs: Option<u64>,
     pub flush_after: Option<Span>,
-    pub lease: Option<Span>,
+    pub lease: Option<LeaseTime>,
     pub grace: Option<Span>,
     /// By name, each as its kind has it.
     #[serde(default)]
@@ -61,9 +66,35 @@ const KEYS: [&str; 14] = [
     "outbox",
 ];
 
+impl Config {
+    /// The files that sinks read: certificates and secrets.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.sinks.values().flat_map(files_of).collect()
+    }
+}
+
+fn files_of(table: &toml::Table) -> Vec<PathBuf> {
+    let of = |(key, value): (&String, &toml::Value)| match value {
+        toml::Value::String(path) if key == "file" || key.ends_with("_file") => {
+            vec![PathBuf::from(path)]
+        }
+        toml::Value::Table(table) => files_of(table),
+        toml::Value::Array(values) => {
+            values.iter().filter_map(toml::Value::as_table).flat_map(files_of).collect()
+        }
+        _ => Vec::new(),
+    };
+    table.iter().flat_map(of).collect()
+}
+
+/// The file that the settings are read from.
+pub fn path(named: Option<&Path>) -> &Path {
+    named.unwrap_or(Path::new(FILE))
+}
+
 /// Reads the file named, or the one in the current directory if there is one.
 pub fn read(named: Option<&Path>) -> Result<Config> {
-    let path = named.unwrap_or(Path::new(FILE));
+    let path = path(named);
     match fs::read_to_string(path) {
         Ok(text) => parse(&text).with_context(|| format!("cannot use `{}`", path.display())),
         Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => {
@@ -127,6 +158,7 @@ mod tests {
         refused("thread = 2", "`thread` is no setting; did you mean `threads`?");
         refused("threads = 'two'", "`threads`: invalid type: string \"two\", expected u32");
         refused("lease = '30'", "`lease`: `30` is no time");
+        refused("lease = '999ms'", "`lease`: a lease of 999ms is lost before it can be renewed");
         refused("threads = 0", "above 0");
         refused("threads = 5000", "at most 4096");
         refused("xyz = 1", "`xyz` is no setting (store, keep, timeout, ");

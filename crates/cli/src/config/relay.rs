@@ -13,6 +13,7 @@ use tidegate::{
     adopted::Mapping,
     outbox::{OnDead, Pattern, Route},
     relay::{Plan, PlannedSink, TopicPolicy},
+    sinks::Protected,
 };
 use toml::Table;
 
@@ -105,8 +106,9 @@ impl TopicConfig {
 }
 
 /// All sinks that are declared.
-pub fn sinks(config: &Config) -> Result<Vec<PlannedSink>> {
-    config.sinks.iter().map(|(name, declared)| sinks::planned(name, declared)).collect()
+pub fn sinks(config: &Config, protected: &Protected) -> Result<Vec<PlannedSink>> {
+    let declared = config.sinks.iter();
+    declared.map(|(name, declared)| sinks::planned(name, declared, protected)).collect()
 }
 
 /// What holds for topics.
@@ -114,8 +116,8 @@ pub fn policies(config: &Config) -> Result<Vec<(Pattern, TopicPolicy)>> {
     config.topics.iter().map(|it| Ok((Pattern(it.topic.clone()), it.policy()?))).collect()
 }
 
-/// Where messages go. With `to`, all go to that sink.
-pub fn plan(config: &Config, to: Option<&str>) -> Result<Plan> {
+/// Where messages go. With `to`, all go to that sink. No sink may write to protected files.
+pub fn plan(config: &Config, to: Option<&str>, protected: &Protected) -> Result<Plan> {
     let policies = policies(config)?;
     let routes: Vec<Route> = match to {
         Some(sink) => vec![route("*", sink)],
@@ -130,7 +132,8 @@ pub fn plan(config: &Config, to: Option<&str>) -> Result<Plan> {
     let mut sinks: Vec<PlannedSink> = Vec::new();
     for route in &routes {
         if !sinks.iter().any(|sink| sink.name == route.sink) {
-            sinks.push(sinks::planned(&route.sink, &declared(config, &route.sink)?)?);
+            let declared = declared(config, &route.sink)?;
+            sinks.push(sinks::planned(&route.sink, &declared, protected)?);
         }
     }
     Ok(Plan { sinks, routes, policies })
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     fn planned(text: &str) -> Result<Plan> {
-        plan(&super::super::parse(text)?, None)
+        plan(&super::super::parse(text)?, None, &Protected::default())
     }
 
     #[test]

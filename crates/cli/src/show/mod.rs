@@ -7,6 +7,7 @@ pub mod pace;
 pub mod plot;
 pub mod progress;
 pub mod shadow;
+pub mod speed;
 pub mod status;
 pub mod table;
 

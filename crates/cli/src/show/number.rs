@@ -72,6 +72,11 @@ pub fn records(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "record" } else { "records" })
 }
 
+/// `1 dead message`, `2 dead messages`.
+pub fn dead_messages(number: u64) -> String {
+    format!("{} dead {}", count(number), if number == 1 { "message" } else { "messages" })
+}
+
 /// `1 dead record`, `2 dead records`.
 pub fn dead_records(number: u64) -> String {
     format!("{} dead {}", count(number), if number == 1 { "record" } else { "records" })

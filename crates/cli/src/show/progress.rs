@@ -1,6 +1,6 @@
 //! Following a batch while others work on it: a bar on a terminal, lines elsewhere.
 
-use super::{number, status, table::by_count};
+use super::{number, speed::Speed, status, table::by_count};
 use crate::{app::App, out, store};
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -23,6 +23,7 @@ const LEADING: usize = 4;
 pub struct Follower<'a> {
     store: &'a OpenStore,
     batch: BatchId,
+    speed: Speed,
     view: View,
 }
 
@@ -41,7 +42,8 @@ impl<'a> Follower<'a> {
             () if lines && !app.quiet => View::Lines(None),
             () => View::Nothing,
         };
-        Self { store, batch: status.batch.id, view }
+        let speed = Speed::new(Instant::now(), done(status));
+        Self { store, batch: status.batch.id, speed, view }
     }
 
     /// Shows the batch until it is closed.
@@ -67,6 +69,7 @@ impl<'a> Follower<'a> {
     }
 
     async fn show(&mut self, status: &BatchStatus) -> Result<()> {
+        self.speed.see(Instant::now(), done(status));
         match &mut self.view {
             View::Nothing => {}
             View::Lines(Some(last)) if last.elapsed() < LOGGED => {}
@@ -76,8 +79,9 @@ impl<'a> Follower<'a> {
                 out::note(&format!("batch {}: {progress}", self.batch));
             }
             View::Bar(bar) => {
-                bar.set_position(status.progress.completed + status.progress.dead);
-                bar.set_prefix(trouble(&status.progress));
+                bar.set_position(done(status));
+                let going = going(&self.speed, status.batch.runs);
+                bar.set_prefix(format!("{going}{}", trouble(&status.progress)));
                 bar.set_message(leading(&self.store.aggregates(self.batch).await?));
             }
         }
@@ -94,22 +98,21 @@ impl Drop for Follower<'_> {
 }
 
 fn bar(status: &BatchStatus) -> ProgressBar {
-    let template = "{bar:32.cyan/dim} {percent:>3} %  {done}  {rate}{prefix}  {left}\n{msg:.dim}";
+    let template = "{bar:32.cyan/dim} {percent:>3} %  {done}{prefix}\n{msg:.dim}";
     let runs = status.batch.runs;
-    let style = out::bar_style(template, runs)
-        .with_key("rate", |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
-            let _ = write!(text, "{}", number::rate(state.per_sec()));
-        })
-        .with_key("left", |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
-            if state.pos() > 0 {
-                let _ = write!(text, "{} left", number::span(state.eta()));
-            }
-        });
-    let done = status.progress.completed + status.progress.dead;
-    let bar = ProgressBar::new(runs).with_style(style).with_position(done);
-    let bar = out::BARS.add(bar);
-    bar.reset_eta();
-    bar
+    let style = out::bar_style(template, runs);
+    out::BARS.add(ProgressBar::new(runs).with_style(style).with_position(done(status)))
+}
+
+fn done(status: &BatchStatus) -> u64 {
+    status.progress.completed + status.progress.dead
+}
+
+/// How fast, and how long still, as far as that is known.
+fn going(speed: &Speed, runs: u64) -> String {
+    let rate = speed.per_second().map(|rate| format!("  {}", number::rate(rate)));
+    let left = speed.left(runs).map(|left| format!("  {} left", number::span(left)));
+    format!("{}{}", rate.unwrap_or_default(), left.unwrap_or_default())
 }
 
 fn trouble(progress: &Progress) -> String {

@@ -48,7 +48,7 @@ fn the_errors_file_never_harms_the_input() {
     let text = lines(5);
     world.place.write("in.ndjson", &text);
     for place in ["in.ndjson", "./in.ndjson"] {
-        refused(&world.load(&["--errors", place]), "--errors is the file that is loaded");
+        refused(&world.load(&["--errors", place]), "--errors is the input");
     }
     refused(&world.load(&["--errors", "no/such/place"]), "no/such/place");
     refused(&world.load(&["--errors", "bad.csv"]), "--errors is written as NDJSON");

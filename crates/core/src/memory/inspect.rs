@@ -8,17 +8,18 @@ use crate::{
     limits::MAX_LISTED,
 };
 use async_trait::async_trait;
+use std::time::Duration;
 
 #[async_trait]
 impl Inspect for Memory {
     async fn batches(&self, query: BatchQuery) -> Result<Vec<BatchStatus>, StoreError> {
-        let content = self.content();
+        let (content, now) = (self.content(), self.now());
         let matching = content.batches.values().rev().filter(|row| {
             query.id.is_none_or(|id| id == row.batch.id)
                 && query.state.is_none_or(|state| state == row.state)
                 && query.before.is_none_or(|before| row.batch.id < before)
         });
-        Ok(matching.take(query.limit.min(MAX_LISTED)).map(Row::status).collect())
+        Ok(matching.take(query.limit.min(MAX_LISTED)).map(|row| row.status(now)).collect())
     }
 
     async fn aggregates(&self, batch: BatchId) -> Result<Aggregates, StoreError> {
@@ -59,15 +60,19 @@ impl Inspect for Memory {
 }
 
 impl Row {
-    fn status(&self) -> BatchStatus {
-        let leased = self.leases.iter().map(|(hi, lease)| hi - lease.lo).sum();
+    fn status(&self, now: Duration) -> BatchStatus {
+        let leases = |ended: bool| {
+            let leases = self.leases.iter().filter(|(_, lease)| (lease.expires <= now) == ended);
+            leases.map(|(hi, lease)| hi - lease.lo).sum()
+        };
         BatchStatus {
             batch: self.batch.clone(),
             state: self.state,
             progress: Progress::derive(
                 self.batch.runs,
                 self.cursor,
-                leased,
+                leases(false),
+                leases(true),
                 self.count(ExceptionState::Retry),
                 self.count(ExceptionState::Dead),
             ),

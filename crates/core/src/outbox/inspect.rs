@@ -1,6 +1,6 @@
 //! Looking at an outbox, and steering what was set aside. For people.
 
-use super::{Message, MessageId, OnDead};
+use super::{Message, MessageId, OnDead, SinkTrouble};
 use crate::{
     StoreError, WorkerId,
     error::{Class, Kind},
@@ -57,6 +57,8 @@ pub struct OutboxStatus {
     pub topics: Vec<TopicStatus>,
     /// Relays that live.
     pub relays: Vec<RelayStatus>,
+    /// Sinks that take nothing at the moment, as living relays say.
+    pub sinks: Vec<SinkTrouble>,
     /// What keeps committed messages from being read.
     pub holder: Option<Holder>,
     /// What keeps the store from removing rows that nobody needs any more.

@@ -13,6 +13,7 @@ mod retain;
 mod settle;
 mod source;
 mod topics;
+mod trouble;
 
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
 pub use inspect::{
@@ -27,3 +28,4 @@ pub use retain::{Retain, Sealed};
 pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement, Waiting};
 pub use source::Outbox;
 pub use topics::{Choice, Pattern, Route, Topics};
+pub use trouble::{SinkTrouble, TroubleNote};

@@ -1,6 +1,6 @@
 //! Where messages come from: the seam between a relay and a store.
 
-use super::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared};
+use super::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote};
 use crate::StoreError;
 use async_trait::async_trait;
 
@@ -27,6 +27,10 @@ pub trait Outbox: Send + Sync {
     /// Gives lanes back before their time. Afterwards anybody can have them at once, their fences prove
     /// nothing any more, and a relay that ends is not counted. Lanes that were lost are passed over.
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError>;
+
+    /// Notes which sinks take nothing from a relay, for people. Afterwards these are known, and no others of
+    /// this relay; since when is kept for those that were known. On an error it is as it was, or as asked.
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError>;
 
     /// Returns when there may be new messages. Only a hint: it may come late, in vain or never.
     async fn published(&self);

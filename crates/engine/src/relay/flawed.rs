@@ -10,7 +10,7 @@ use tidegate_core::{
     error::{Class, Kind},
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, OutboxStatus, Outstanding, Sealed,
-        Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery,
+        Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery, TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -73,6 +73,10 @@ impl Outbox for Flawed {
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
         self.store.give_back_lanes(request).await
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        self.store.note_sinks(note).await
     }
 
     async fn published(&self) {

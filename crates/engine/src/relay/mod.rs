@@ -17,6 +17,7 @@ mod options;
 mod plan;
 mod queue;
 mod reading;
+mod trouble;
 mod verdicts;
 mod work;
 
@@ -35,3 +36,5 @@ mod flow_tests;
 mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;

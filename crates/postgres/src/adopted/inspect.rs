@@ -6,6 +6,7 @@ use crate::{
     outbox::inspect::{
         Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, stuck, topic,
     },
+    outbox::trouble,
     pool::Params,
 };
 use async_trait::async_trait;
@@ -31,6 +32,7 @@ impl InspectOutbox for Adopted {
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
+            sinks: trouble::read(&self.pool, self.table()).await?,
             // Rows are read as soon as they are committed: nothing holds them back.
             holder: None,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,

@@ -25,7 +25,7 @@ pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};
 pub use order::Order;
 pub use shadow::{PoisonRow, ShadowReport, TopicCount};
 
-use crate::{Postgres, pool::Pool};
+use crate::{Postgres, outbox::trouble, pool::Pool};
 use async_trait::async_trait;
 use mapping::refused;
 use resolve::Plan;
@@ -35,7 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use table::Table;
 use tidegate_core::{
     Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
+    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote},
 };
 use tokio_postgres::types::{ToSql, Type};
 
@@ -128,6 +128,10 @@ impl Outbox for Adopted {
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
         self.give_back(&request).await
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        trouble::note(&self.pool, self.table(), &note).await
     }
 
     async fn published(&self) {

@@ -1,6 +1,6 @@
 //! Reading for people, and what they decide.
 
-use super::{claim::message, share::tend};
+use super::{claim::message, share::tend, trouble};
 use crate::{
     Postgres,
     decode::{get, stuck_state},
@@ -33,6 +33,7 @@ impl InspectOutbox for Postgres {
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
+            sinks: trouble::read(&self.pool, trouble::OWN).await?,
             holder: holder.first().map(a_holder).transpose()?,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: self.outstanding().await?.limit,

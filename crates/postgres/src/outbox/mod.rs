@@ -9,6 +9,7 @@ mod retain;
 mod settle;
 mod share;
 mod state;
+pub(crate) mod trouble;
 
 pub use publish::publish;
 
@@ -18,7 +19,7 @@ use claim::Reading;
 use std::sync::{Mutex, MutexGuard};
 use tidegate_core::{
     Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
+    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote},
 };
 use tokio::sync::OnceCell;
 
@@ -66,6 +67,10 @@ impl Outbox for Postgres {
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
         share::give_back(&self.pool, &request).await
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        trouble::note(&self.pool, trouble::OWN, &note).await
     }
 
     async fn published(&self) {

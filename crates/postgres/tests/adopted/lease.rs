@@ -85,7 +85,7 @@ async fn a_relay_that_stands_by_takes_over_when_the_first_is_gone() {
     let database = entities().await;
     write(&database, "a", &[("INSERT", "1"), ("UPDATE", "2")]).await;
     let (mute, sink) = (Arc::new(Fake::silent()), Arc::new(Fake::default()));
-    let options = |name| RelayOptions { lease: Duration::from_millis(600), ..options(name) };
+    let options = |name| RelayOptions { lease: Duration::from_secs(1), ..options(name) };
     let one = adopt_entities(&database).await;
     let first = relay(&one, plan(&[("*", &mute)], impatient()), options("first"));
     let first = tokio::spawn(async move { first.run(Stop::new()).await });

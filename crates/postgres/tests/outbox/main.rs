@@ -379,7 +379,10 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
         run(&client, "commit").await;
     };
     let (applied, ()) = tokio::join!(migrating, committing);
-    assert_eq!(applied, ["0008_segments", "0009_progress", "0010_leases", "0011_publish"]);
+    assert_eq!(
+        applied,
+        ["0008_segments", "0009_progress", "0010_leases", "0011_publish", "0015_sinks"]
+    );
     let may = "select has_table_privilege('pg_monitor', 'tidegate.message_3', 'insert')";
     assert_eq!(database.rows(may).await.concat(), ["t"], "who could publish still can");
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();

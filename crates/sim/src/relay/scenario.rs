@@ -381,7 +381,7 @@ fn life(rng: &mut ChaCha8Rng, hazards: &Hazards, starts_at: Duration, routings: 
     let known = (starts_at.as_millis() as usize * routings / 12_000).min(routings - 1);
     let routing = if rng.random_bool(0.1) { rng.random_range(0..routings) } else { known };
     let keep = rng.random_bool(0.3).then(|| ms(rng.random_range(0..4_000)));
-    let lease = ms(one_of(rng, &[400, 1_500, 5_000]));
+    let lease = ms(one_of(rng, &[1_000, 1_500, 5_000]));
     let grace = one_of(rng, &[500, 3_000]);
     LifePlan {
         routing,

@@ -17,6 +17,7 @@ use tidegate_core::{
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
         Progress, Sealed, Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery,
+        TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -135,6 +136,10 @@ impl Outbox for View {
             Ok(())
         };
         self.call("give back", effect).await
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        self.inner.note_sinks(note).await
     }
 
     async fn published(&self) {

@@ -1,6 +1,6 @@
 //! Reading for people.
 
-use super::{publish, row, steer};
+use super::{publish, row, steer, trouble};
 use crate::{
     Sqlite,
     errors::Failure,
@@ -86,6 +86,7 @@ fn status(sql: &Sql) -> Result<OutboxStatus, Failure> {
     Ok(OutboxStatus {
         topics: sql.rows(include_str!("../sql/outbox/inspect_status.sql"), [], topic)?,
         relays: sql.rows(include_str!("../sql/outbox/inspect_relays.sql"), [now.0], relay)?,
+        sinks: trouble::read(sql, now)?,
         holder: None,
         oldest_snapshot: None,
         limit: publish::limit(sql)?,

@@ -8,6 +8,7 @@ mod row;
 mod settle;
 mod share;
 mod steer;
+mod trouble;
 
 pub use publish::publish;
 
@@ -15,7 +16,10 @@ use crate::Sqlite;
 use async_trait::async_trait;
 use tidegate_core::{
     Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Lane, LaneLease, Settled, Settlement, Share, Shared},
+    outbox::{
+        Claim, ClaimRequest, GiveBack, Lane, LaneLease, Settled, Settlement, Share, Shared,
+        TroubleNote,
+    },
 };
 
 #[async_trait]
@@ -34,6 +38,10 @@ impl Outbox for Sqlite {
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
         self.write("give back lanes", move |sql| share::give_back(sql, &request)).await
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        self.write("note sinks", move |sql| trouble::note(sql, &note)).await
     }
 
     async fn published(&self) {

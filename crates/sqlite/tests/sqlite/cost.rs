@@ -108,10 +108,11 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 9] = [
+const SMALL_IN_OUTBOX: [&str; 10] = [
     "SCAN lane",
     "SCAN lag",
     "SCAN relay",
+    "SCAN sink_trouble",
     "SCAN sqlite_sequence",
     "SCAN outbox_unread",
     "SCAN head",

@@ -102,3 +102,34 @@ async fn closing_moves_the_log_into_the_file() {
     drop(clone);
     assert_eq!(names(directory.path()), ["tidegate.db"]);
 }
+
+/// The mode of each file beside a store, by the end of its name.
+fn modes(path: &Path) -> Vec<(&'static str, u32)> {
+    let mode = |end: &str| fs::metadata(format!("{}{end}", path.display())).ok();
+    let found = ["", "-wal", "-shm"].into_iter().filter_map(|end| Some((end, mode(end)?)));
+    found.map(|(end, metadata)| (end, metadata.permissions().mode() & 0o777)).collect()
+}
+
+#[tokio::test]
+async fn a_new_store_is_for_its_owner_only() {
+    let (directory, path) = place();
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink("tidegate.db", &link).unwrap();
+    for open in [&path, &link] {
+        let store = Sqlite::open(open, Open::Create).unwrap();
+        store.migrate().await.unwrap();
+        assert_eq!(modes(&path), [("", 0o600), ("-wal", 0o600), ("-shm", 0o600)]);
+        drop(store);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_existing_store_keeps_its_mode() {
+    let (_directory, path, made) = store().await;
+    drop(made);
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    let store = Sqlite::open(&path, Open::Create).unwrap();
+    store.batches(tidegate_core::inspect::BatchQuery::newest(1)).await.unwrap();
+    assert!(modes(&path).iter().all(|(_, mode)| *mode == 0o640), "{:?}", modes(&path));
+}

@@ -25,22 +25,21 @@ use std::{
     time::{Duration, Instant},
 };
 use tidegate::{
-    BatchState, OpenStore,
+    Access, BatchState, OpenStore,
     load::{Load, LoadReport, LoadSpec, TakenUp},
     records::{Input, Options, Records},
 };
 
 /// What is said to the first Ctrl-C.
-const STOPPING: &str =
-    "stopping: requests in flight are finished and settled; again to end at once";
+const STOPPING: &str = "Stopping after the requests in flight. Press Ctrl-C again to stop now.";
 const DEFAULT_ATTEMPTS: u32 = 5;
 
 /// Loads a file, or goes on with a load that was begun before.
 pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     let in_flags = |error| sinks::in_flags(&args.to, error);
     let sink = sinks::open(app, &args.to, &args.sink, &args.pace).map_err(in_flags)?;
-    let errors =
-        args.errors.as_deref().map(|path| ErrorsFile::new(path, &args.file)).transpose()?;
+    let errors = args.errors.as_deref();
+    let errors = errors.map(|path| ErrorsFile::new(path, &app.protected)).transpose()?;
     let records = scan(app, &args)?;
     report_malformed(app, &records, args.strict)?;
     if args.dry_run {
@@ -49,9 +48,14 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     }
     let max_attempts = args.max_attempts.or(app.config.max_attempts).unwrap_or(DEFAULT_ATTEMPTS);
     let OpenSink { sink, name, place, group, pacer } = sink;
-    let to = name.clone();
+    let (to, reached) = (name.clone(), sink.clone());
     let load = Load::new(records, sink, LoadSpec { to, place, group, pacer, max_attempts })?;
+    // A load that cannot begin makes no store.
+    if app.address.open(Access::Existing).await.is_err() {
+        reached.check().await.with_context(|| unreachable(&name)).map_err(in_flags)?;
+    }
     let store = app.address.open_here().await?;
+    app.say_if_new(&store);
     load.check(&store).await.with_context(|| unreachable(&name)).map_err(in_flags)?;
     let taken_up = load.take_up(&store, args.again).await?;
     announce(app, &load, &taken_up, &name);

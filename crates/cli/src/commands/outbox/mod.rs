@@ -1,9 +1,11 @@
 //! `tidegate outbox …`
 
 mod archive;
+mod audited;
+mod dropping;
 mod list;
 mod show;
-mod status;
+pub mod status;
 mod steer;
 
 use crate::{
@@ -35,7 +37,7 @@ pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
         }
         OutboxCommand::Show { id } => show::run(app, store, find(store, &id).await?).await,
         OutboxCommand::Retry(args) => steer::retry(app, store, args).await,
-        OutboxCommand::Drop(args) => steer::drop(app, store, args).await,
+        OutboxCommand::Drop(args) => dropping::run(app, store, args).await,
         OutboxCommand::Audit { limit } => steer::audit(app, store, limit).await,
         OutboxCommand::Limit { most } => steer::limit(app, store, &most).await,
         OutboxCommand::Archive { directory, older_than } => {

@@ -12,7 +12,10 @@ use crate::{
 use anyhow::Result;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tidegate::{OutboxStore, outbox::OutboxStatus};
+use tidegate::{
+    OutboxStore,
+    outbox::{OutboxStatus, SinkTrouble},
+};
 use tokio::time::sleep;
 
 /// How long the outbox is watched to tell when it will be empty.
@@ -64,9 +67,20 @@ fn print_json(status: &OutboxStatus, outstanding: u64, drain: Option<f64>) -> Re
         "drain_seconds": drain.map(|rate| drain_time(outstanding, rate).as_secs_f64()),
         "topics": topics.collect::<Vec<_>>(),
         "relays": status.relays,
+        "sinks": status.sinks.iter().map(sink_json).collect::<Vec<_>>(),
         "holder": holder.map(|it| json!({ "name": it.name, "seconds": it.age.as_secs_f64() })),
     }))?;
     Ok(())
+}
+
+fn sink_json(sink: &SinkTrouble) -> serde_json::Value {
+    json!({
+        "sink": sink.sink,
+        "state": "down",
+        "reason": sink.reason,
+        "seconds": sink.lasts.as_secs_f64(),
+        "relays": sink.relays,
+    })
 }
 
 fn print(app: &App, status: &OutboxStatus, outstanding: u64, drain: Option<f64>) -> Result<()> {
@@ -96,6 +110,9 @@ fn print(app: &App, status: &OutboxStatus, outstanding: u64, drain: Option<f64>)
         0 => "no relay is running: start one with `tidegate relay`".to_owned(),
         _ => format!("relays: {}", relays.join(", ")),
     });
+    for sink in &status.sinks {
+        app.say(&troubled(sink));
+    }
     if let Some(per_second) = drain {
         let time = span(drain_time(outstanding, per_second));
         app.say(&format!("empty in about {time}, at {}", rate(per_second)));
@@ -111,4 +128,10 @@ fn print(app: &App, status: &OutboxStatus, outstanding: u64, drain: Option<f64>)
         ));
     }
     Ok(())
+}
+
+/// What is wrong with a sink, and for how long.
+pub fn troubled(sink: &SinkTrouble) -> String {
+    let (name, lasts) = (out::harmless(&sink.sink), span(sink.lasts));
+    format!("the sink {name} has taken no messages for {lasts}: {}", out::harmless(&sink.reason))
 }

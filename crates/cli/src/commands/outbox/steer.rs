@@ -1,76 +1,87 @@
-//! `tidegate outbox retry`, `drop`, `audit` and `limit`
+//! `tidegate outbox retry`, `audit` and `limit`
 
-use super::{find, list::selection};
+use super::{audited, find, list::selection};
 use crate::{
     app::App,
-    args::outbox::SteerArgs,
+    args::outbox::{Named, SteerArgs},
     exit::Exit,
     out,
-    show::{number::count, status::ago, table::table},
+    show::{
+        number::{self, count},
+        status::ago,
+        table::table,
+    },
     units,
 };
 use anyhow::{Result, anyhow, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 use tidegate::{
-    OutboxStore,
-    outbox::{AuditLine, Selection},
+    MessageId, OutboxStore,
+    limits::MAX_LISTED,
+    outbox::{Selection, StuckQuery, StuckState},
 };
 
 /// Makes dead messages due again.
 pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
-    let by = by(&args);
-    let chosen = chosen(store, args).await?;
-    let named = chosen.ids.as_ref().map(Vec::len);
-    let messages = store.retry_dead(chosen, &by).await?;
-    say(app, "retried", messages, named)
-}
-
-/// Removes dead messages for good.
-pub async fn drop(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
-    let by = by(&args);
-    let chosen = chosen(store, args).await?;
-    let named = chosen.ids.as_ref().map(Vec::len);
-    let messages = store.drop_dead(chosen, &by).await?;
-    say(app, "dropped", messages, named)
-}
-
-/// Nothing is chosen by accident.
-async fn chosen(store: &dyn OutboxStore, args: SteerArgs) -> Result<Selection> {
-    let mut ids = Vec::new();
-    for named in &args.ids {
-        ids.push(find(store, named).await?);
-    }
-    let ids = Some(ids).filter(|ids| !ids.is_empty());
-    let selection = Selection { ids, ..selection(args.which) };
-    if selection == Selection::default() && !args.all {
+    let ids = named(store, &args.ids).await?;
+    let asked = ids.as_ref().map(Vec::len);
+    let which = Selection { ids, ..selection(args.which) };
+    if which == Selection::default() && !args.all {
         bail!("name messages, or choose by --topic, --sink or --reason, or take --all");
     }
-    Ok(selection)
+    let by = audited::line(app, &args.why, &audited::chosen(&which));
+    let messages = store.retry_dead(which, &by).await?;
+    say(app, "retried", messages, asked, json!({}))
 }
 
-fn by(args: &SteerArgs) -> AuditLine {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let who = user.unwrap_or_else(|_| "unknown".to_owned());
-    AuditLine { who, why: args.why.clone(), ..AuditLine::default() }
+/// The messages that were named, each once; `None` if none was.
+pub async fn named(store: &dyn OutboxStore, named: &[Named]) -> Result<Option<Vec<MessageId>>> {
+    let mut ids = Vec::new();
+    for named in named {
+        ids.push(find(store, named).await?);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(Some(ids).filter(|ids| !ids.is_empty()))
 }
 
-fn say(app: &App, what: &str, messages: u64, named: Option<usize>) -> Result<Exit> {
+/// The dead messages that are chosen.
+pub async fn dead_ids(store: &dyn OutboxStore, which: Selection) -> Result<Vec<MessageId>> {
+    let (state, mut ids) = (Some(StuckState::Dead), Vec::new());
+    let mut query = StuckQuery { state, which, limit: MAX_LISTED, ..StuckQuery::default() };
+    loop {
+        let page = store.stuck(query.clone()).await?;
+        let Some(last) = page.last() else { return Ok(ids) };
+        query.after = last.id;
+        ids.extend(page.iter().map(|stuck| stuck.id));
+    }
+}
+
+/// Says what was done. If some of those that were named are not dead, the answer is no.
+pub fn say(
+    app: &App,
+    what: &str,
+    messages: u64,
+    asked: Option<usize>,
+    mut more: Value,
+) -> Result<Exit> {
     if app.json {
-        out::json(&json!({ what: messages }))?;
+        more[what.replace(' ', "_")] = json!(messages);
+        out::json(&more)?;
     }
     app.say(&match messages {
         0 => "no dead message was chosen".to_owned(),
-        1 => format!("{what} 1 dead message"),
-        _ => format!("{what} {} dead messages", count(messages)),
+        _ => format!("{what} {}", number::dead_messages(messages)),
     });
-    let others = named.map_or(0, |named| (named as u64).saturating_sub(messages));
-    if others > 0 {
-        app.say(&format!(
-            "{} of those named are not dead: see `tidegate outbox list`",
-            count(others)
-        ));
+    let others = asked.map_or(0, |asked| (asked as u64).saturating_sub(messages));
+    if others == 0 {
+        return Ok(Exit::Done);
     }
-    Ok(Exit::Done)
+    app.say(&format!(
+        "{} of those named are not dead or not there: see `tidegate outbox list`",
+        count(others)
+    ));
+    Ok(Exit::No)
 }
 
 /// Shows who changed what.

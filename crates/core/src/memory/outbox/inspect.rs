@@ -136,6 +136,7 @@ impl OutboxContent {
         OutboxStatus {
             topics: topics.into_iter().map(topic).collect(),
             relays: self.relay_status(now),
+            sinks: self.troubled_sinks(now),
             holder: None,
             oldest_snapshot: None,
             limit: self.limit,

@@ -6,6 +6,7 @@ mod publish;
 mod retain;
 mod settle;
 mod share;
+mod trouble;
 
 use super::{Content, Memory};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     outbox::{
         Aside, AuditLine, Before, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag,
         Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
-        Waiting, is_left,
+        TroubleNote, Waiting, is_left,
     },
 };
 use async_trait::async_trait;
@@ -29,6 +30,8 @@ pub(super) struct OutboxContent {
     aside: BTreeMap<MessageId, AsideRow>,
     limit: Option<u64>,
     audit: Vec<AuditLine>,
+    /// By relay and sink.
+    trouble: BTreeMap<(String, String), trouble::TroubleRow>,
 }
 
 struct Stored {
@@ -82,6 +85,7 @@ impl Default for OutboxContent {
             aside: BTreeMap::new(),
             limit: None,
             audit: Vec::new(),
+            trouble: BTreeMap::new(),
         }
     }
 }
@@ -174,6 +178,11 @@ impl Outbox for Memory {
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
         self.content().outbox.give_back(request);
+        Ok(())
+    }
+
+    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+        self.content().outbox.note_sinks(note, self.now());
         Ok(())
     }
 

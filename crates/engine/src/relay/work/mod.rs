@@ -14,9 +14,10 @@ use super::{
     options::RelayOptions,
     plan::{Plan, PlannedSink},
     reading::Asked,
+    trouble::Notes,
 };
 use crate::{
-    Stop,
+    ShortLease, Stop,
     backoff::Backoff,
     deliver::{Channel, Manner, Sent, WallClock},
 };
@@ -45,10 +46,10 @@ const IDLE_FLUSH: Duration = Duration::from_secs(1);
 
 /// Delivers the messages of an outbox.
 pub struct Relay {
-    store: Arc<dyn OutboxStore>,
+    pub(super) store: Arc<dyn OutboxStore>,
     plan: Arc<Plan>,
     channels: Vec<Arc<Channel>>,
-    options: RelayOptions,
+    pub(super) options: RelayOptions,
     watch: watch::Sender<RelayWatch>,
 }
 
@@ -95,6 +96,9 @@ pub enum RelayError {
     /// The store failed in a way that waiting does not mend.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// Its lease is too short. Nothing was done.
+    #[error(transparent)]
+    Lease(#[from] ShortLease),
     /// A part of it panicked: what it knows may be wrong. Whoever gets its lanes goes on.
     #[error("a part of the relay ended ({0}): start it again")]
     Ended(JoinError),
@@ -148,9 +152,16 @@ impl Relay {
     /// Delivers until a stop is asked for, or until nothing is left if the options say so. Afterwards
     /// everything that was delivered is settled, and all lanes are given back.
     pub async fn run(&self, stop: Stop) -> Result<RelayReport, RelayError> {
+        ShortLease::check(self.options.lease)?;
         let mut work = Work::new(self, stop);
-        let ended = work.until_done().await;
+        let mut notes = Notes::new(self);
+        let ended = tokio::select! {
+            biased;
+            ended = work.until_done() => ended,
+            never = notes.keep() => match never {},
+        };
         work.finish().await;
+        notes.end().await;
         ended?;
         let named = || self.plan.sinks.iter().map(|sink| sink.name.clone()).zip(&self.channels);
         let sent = named().map(|(name, channel)| (name, channel.meter.sent())).collect();

@@ -10,6 +10,7 @@ use tidegate::{
     Access, Stop,
     outbox::{Pattern, Route},
     relay::{Plan, PlannedSink, Relay, RelayOptions},
+    sinks::Protected,
     worker_id,
 };
 use toml::{Table, Value};
@@ -46,7 +47,7 @@ pub async fn run(args: &VictimArgs, store_url: &str) -> Result<()> {
 }
 
 fn plan(args: &VictimArgs) -> Result<Plan> {
-    let PlannedSink { sink, .. } = sinks::planned(SINK, &declared(args)?)?;
+    let PlannedSink { sink, .. } = sinks::planned(SINK, &declared(args)?, &Protected::default())?;
     let (sink, pacer) = (Arc::new(Flaky::new(sink, args.number)), Default::default());
     Ok(Plan {
         sinks: vec![PlannedSink { name: SINK.to_owned(), sink, pacer }],

@@ -1,0 +1,78 @@
+//! Sinks that cannot take messages are seen where people look.
+
+use crate::support::{Place, Said, signal, wait_until};
+use std::{net::TcpListener, process::Command};
+
+/// A configuration with one file sink.
+fn file(path: &str) -> String {
+    format!("[sinks.f]\nkind = 'file'\npath = '{path}'\n[[routes]]\ntopic = '*'\nsink = 'f'\n")
+}
+
+#[test]
+fn what_cannot_be_a_file_is_refused_by_check_and_at_start() {
+    let place = Place::new();
+    place.ok(&["publish", "a", "{}"]);
+    std::fs::create_dir(place.path("directory")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
+    for (path, expect) in [
+        ("directory", "is a directory"),
+        ("no/such/file", "not a directory: create it"),
+        ("pipe", "is a pipe"),
+    ] {
+        place.write("tidegate.toml", file(path));
+        let check = place.tidegate(&["check"]);
+        let flat = check.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(check.code == 1 && flat.contains(expect), "{path}: {}", check.stdout);
+        let relay = place.tidegate(&["relay", "--drain"]);
+        assert!(relay.code == 1 && relay.stderr.contains(expect), "{path}: {}", relay.stderr);
+    }
+    place.write("tidegate.toml", file("/dev/full"));
+    let args = ["relay", "--drain", "--give-up-after", "1s"];
+    let said = place.tidegate(&args);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("f cannot take messages"), "{}", said.stderr);
+}
+
+/// A port that nobody listens on.
+fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn a_sink_that_is_down_is_seen_and_a_drain_gives_up() {
+    let place = Place::new();
+    place.write(
+        "tidegate.toml",
+        format!(
+            "[sinks.crm]\nkind = 'http'\nurl = 'http://127.0.0.1:{}/'\nallow = ['127.0.0.1']\n\
+             [[routes]]\ntopic = '*'\nsink = 'crm'\n",
+            closed_port()
+        ),
+    );
+    place.ok(&["publish", "a", "{}"]);
+    let relay = place.spawn(&["relay", "--lease", "3s"]);
+    let status = wait_until("the sink is seen as down", || {
+        let status = place.json(&["outbox", "status"]);
+        (status["sinks"][0]["sink"] == "crm").then_some(status)
+    });
+    assert_eq!(status["sinks"][0]["state"], "down");
+    assert!(!status["sinks"][0]["reason"].as_str().unwrap().is_empty(), "{status}");
+    let doctor = place.tidegate(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("the sink crm has taken no messages for"));
+    let told = place.tidegate(&["outbox", "status"]).stderr;
+    assert!(told.contains("the sink crm has taken no messages for"), "{told}");
+    // A relay that is killed says nothing any more, and is not believed for ever.
+    signal(&relay, "KILL");
+    relay.wait_with_output().unwrap();
+    wait_until("what the dead relay said is forgotten", || {
+        place.json(&["outbox", "status"])["sinks"].as_array().unwrap().is_empty().then_some(())
+    });
+    let args = ["relay", "--drain", "--give-up-after", "1s", "--lease", "3s"];
+    let said: Said = place.command(&args).output().unwrap().into();
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("gave up: nothing was delivered for"), "{}", said.stderr);
+    assert!(said.stderr.contains("crm cannot take messages"), "{}", said.stderr);
+    let after = place.json(&["outbox", "status"]);
+    assert_eq!((&after["outstanding"], after["sinks"].as_array().unwrap().len()), (&1.into(), 0));
+    assert_eq!(place.tidegate(&["relay", "--give-up-after", "1s"]).code, 2, "only for a drain");
+}

@@ -1,0 +1,29 @@
+//! Sinks that take nothing at the moment, as relays find them.
+
+use crate::WorkerId;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What a relay says about its sinks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TroubleNote {
+    /// Which relay.
+    pub relay: WorkerId,
+    /// The sinks that take nothing from it, each with the reason.
+    pub sinks: Vec<(String, String)>,
+    /// How long that is believed unless it is said again: the relay may be killed.
+    pub valid: Duration,
+}
+
+/// A sink that takes nothing at the moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SinkTrouble {
+    /// Its name.
+    pub sink: String,
+    /// Why it takes nothing, as the relay says that noticed first.
+    pub reason: String,
+    /// For how long it has taken nothing.
+    pub lasts: Duration,
+    /// How many relays say so.
+    pub relays: u64,
+}
