@@ -8,6 +8,7 @@ use crate::{
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
         reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
         share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
+        went_back as outbox_went_back,
     },
     pace, renew, reopen, settle, settle_races, steer, submit,
 };
@@ -209,6 +210,11 @@ macro_rules! __each_case {
                 a_retry_that_fails_again_counts_on,
                 later_becomes_due_and_holds_nothing,
                 a_thousand_are_set_aside_and_done_at_once;
+            outbox_went_back(every):
+                a_settlement_that_skips_a_number_is_refused,
+                a_relay_that_starts_afresh_goes_on,
+                another_epoch_is_noticed,
+                a_settlement_of_lost_lanes_has_no_number;
             outbox_due(every):
                 a_head_comes_with_some_of_those_behind_it,
                 a_head_that_is_not_due_keeps_the_rest,

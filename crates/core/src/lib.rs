@@ -35,7 +35,7 @@ pub use exception::{Exception, ExceptionState};
 pub use headers::Headers;
 pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
-pub use memory::Memory;
+pub use memory::{Memory, Saved};
 pub use migrate::Migrate;
 pub use outbox::{InspectOutbox, Message, MessageId, NewMessage, Outbox, Publish, Retain};
 pub use pace::PaceBook;

@@ -16,6 +16,9 @@ pub(crate) fn failed(operation: &'static str, error: tokio_postgres::Error) -> S
     let (kind, class, message) = match error.as_db_error() {
         Some(answer) => {
             let (kind, class, advice) = classify(answer);
+            if kind == Kind::WentBack {
+                return StoreError::went_back(operation).because(error);
+            }
             // It says all that the server said.
             return StoreError::new(kind, class, operation, said(answer) + advice);
         }
@@ -85,6 +88,8 @@ fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
     let code = answer.code();
     if code.code() == "TG400" {
         (Kind::Refused, Permanent, "")
+    } else if code.code() == "TG410" {
+        (Kind::WentBack, Permanent, "")
     } else if code.code() == "TG429" {
         (Kind::Full, Transient, "")
     } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {

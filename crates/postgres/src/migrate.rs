@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 11] = [
+const MIGRATIONS: [Migration; 12] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -64,6 +64,11 @@ const MIGRATIONS: [Migration; 11] = [
         version: 11,
         name: "0011_publish",
         sql: include_str!("sql/migrations/0011_publish.sql"),
+    },
+    Migration {
+        version: 12,
+        name: "0012_epoch",
+        sql: include_str!("sql/migrations/0012_epoch.sql"),
     },
 ];
 

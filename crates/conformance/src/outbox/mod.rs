@@ -15,5 +15,6 @@ pub(crate) mod settle;
 pub(crate) mod share;
 pub(crate) mod steer;
 pub(crate) mod take_over;
+pub(crate) mod went_back;
 
 pub use differential::outbox_differential;

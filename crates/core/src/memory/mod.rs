@@ -38,7 +38,7 @@ pub struct Memory {
     content: Arc<Mutex<Content>>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     last_fence: i64,
     last_batch: i64,
@@ -50,6 +50,7 @@ struct Content {
 }
 
 /// A batch and all that belongs to it.
+#[derive(Clone)]
 struct Row {
     batch: Batch,
     state: BatchState,
@@ -64,12 +65,14 @@ struct Row {
     parts: BTreeMap<AccumulatorId, (i64, Vec<u8>)>,
 }
 
+#[derive(Clone)]
 struct RangeLease {
     lo: u64,
     fence: Fence,
     expires: Duration,
 }
 
+#[derive(Clone)]
 struct ExceptionRow {
     attempts: u32,
     state: ExceptionState,
@@ -103,6 +106,10 @@ impl Row {
     }
 }
 
+/// What a store held at one moment.
+#[derive(Clone)]
+pub struct Saved(Content);
+
 impl Content {
     fn next_fence(&mut self) -> Fence {
         self.last_fence += 1;
@@ -114,6 +121,22 @@ impl Memory {
     /// An empty store whose time is what `clock` says.
     pub fn new(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self { clock: Arc::new(clock), content: Arc::default() }
+    }
+
+    /// All that is stored now.
+    pub fn save(&self) -> Saved {
+        Saved(self.content().clone())
+    }
+
+    /// Goes back to what was stored, as a server does after a failover to a standby that was behind. Everybody who
+    /// knows more than that has to notice.
+    pub fn go_back(&self, saved: &Saved) {
+        let mut content = self.content();
+        let epoch = content.outbox.epoch() + 1;
+        let last_fence = content.last_fence;
+        *content = saved.0.clone();
+        content.last_fence = last_fence;
+        content.begin_epoch(epoch);
     }
 
     fn now(&self) -> Duration {

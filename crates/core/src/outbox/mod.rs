@@ -5,6 +5,7 @@
 //! second row only if it is not simply done.
 
 mod claim;
+mod epoch;
 mod inspect;
 mod lane;
 mod message;
@@ -15,6 +16,7 @@ mod source;
 mod topics;
 
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
+pub use epoch::Epoch;
 pub use inspect::{
     AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
     Stored, Stuck, StuckQuery, StuckState, TopicStatus,

@@ -15,8 +15,8 @@ use std::{
 use tidegate_core::{
     Message, MessageId,
     outbox::{
-        Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside, Settled,
-        Settlement, Shared, StuckState,
+        Aside, Claim, Epoch, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside,
+        Settled, Settlement, Shared, StuckState,
     },
 };
 use tokio::time::Instant;
@@ -43,7 +43,9 @@ pub(super) struct Flow {
     pub read_most: usize,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
-    /// How many times something was settled.
+    /// The store's epoch in which the lanes were leased.
+    epoch: Epoch,
+    /// The number of the last settlement of which the store took something, or that it is asked to take.
     settlements: u64,
     /// What is being settled.
     pub settling: Option<Settlement>,
@@ -110,12 +112,17 @@ impl Flow {
             read_most: FIRST_READ,
             aside: Vec::new(),
             done: Vec::new(),
+            epoch: Epoch::default(),
             settlements: 0,
             settling: None,
             counts: Counts::default(),
             told: HashSet::new(),
             plan,
         }
+    }
+
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
     }
 
     pub fn leases(&self) -> Vec<LaneLease> {
@@ -125,6 +132,11 @@ impl Flow {
     /// Lanes were shared out.
     pub fn shared(&mut self, shared: Shared, now: Instant) {
         shared.lost.into_iter().for_each(|lane| self.lose(lane));
+        self.epoch = shared.epoch;
+        // With lanes from before, the settlement on its way may be one more than the store had.
+        if self.lanes.is_empty() {
+            self.settlements = shared.settled;
+        }
         for gained in shared.gained {
             self.gain(&gained);
         }
@@ -337,8 +349,8 @@ impl Flow {
             (touched.contains(lane) || state.is_news(&progress), progress)
         });
         let lanes = progress.filter(|(news, _)| *news).map(|(_, progress)| progress).collect();
-        let number = self.settlements + 1;
-        let settlement = Settlement { number, lanes, aside, done };
+        let (epoch, number) = (self.epoch.clone(), self.settlements + 1);
+        let settlement = Settlement { epoch, number, lanes, aside, done };
         if settlement.is_empty() {
             return None;
         }
@@ -353,9 +365,23 @@ impl Flow {
         Some(settlement)
     }
 
+    /// The store went back in time when it was asked by somebody who knew it in this epoch. Returns whether that
+    /// is what this relay knows, which is forgotten then.
+    pub fn went_back(&mut self, epoch: &Epoch) -> bool {
+        let is_known = *epoch == self.epoch;
+        if is_known {
+            self.lose_all();
+        }
+        is_known
+    }
+
     /// The store has what was to be settled. Returns whether something may be due now.
     pub fn settled(&mut self, settled: Settled) -> bool {
         let Some(settlement) = self.settling.take() else { return false };
+        // The store has not noted a settlement of which it took nothing.
+        if settled.late.len() == settlement.lanes.len() && self.settlements == settlement.number {
+            self.settlements -= 1;
+        }
         let changed = !settlement.aside.is_empty() || !settlement.done.is_empty();
         // What was settled under a lease that has ended says nothing about the present one.
         let current: HashSet<Lane> = settlement

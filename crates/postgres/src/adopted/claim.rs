@@ -13,7 +13,9 @@ use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
     Message, MessageId, StoreError,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics},
+    outbox::{
+        Claim, ClaimRequest, Epoch, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics,
+    },
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -30,6 +32,9 @@ impl Adopted {
         };
         let answer = self.send_claim(request, &in_memory, &under_way).await?;
         let answer = Answer::read(self, request.readers.len(), &answer)?;
+        if answer.epoch.as_ref() != Some(&request.epoch) {
+            return Err(StoreError::went_back(OPERATION));
+        }
         let mut rows = self.rows();
         // Under another lease these rows may be in memory already: they are read again.
         match rows.fence() == fence {
@@ -83,6 +88,7 @@ struct Answer {
     readings: Vec<Slice>,
     due: Vec<Due>,
     next_due: Option<Duration>,
+    epoch: Option<Epoch>,
 }
 
 /// Rows with their places, and how many there are within the limit on messages.
@@ -101,7 +107,7 @@ struct Due {
 impl Answer {
     fn read(adopted: &Adopted, readers: usize, rows: &[Row]) -> Result<Self, StoreError> {
         let readings = (0..readers).map(|_| Default::default()).collect();
-        let mut answer = Self { readings, due: Vec::new(), next_due: None };
+        let mut answer = Self { readings, due: Vec::new(), next_due: None, epoch: None };
         for row in rows {
             answer.add(adopted, row)?;
         }
@@ -115,6 +121,7 @@ impl Answer {
             "next" => {
                 let seconds: Option<f64> = get(OPERATION, row, "next_due_seconds")?;
                 self.next_due = seconds.map(positive);
+                self.epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
             }
             "lane" => {
                 let n: i32 = get(OPERATION, row, "n")?;

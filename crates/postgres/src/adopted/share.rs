@@ -1,10 +1,16 @@
 //! One relay at a time: all lanes go to whoever has the table's lease.
 
 use super::{Adopted, rows::lane};
-use crate::decode::{get, millis};
+use crate::{
+    decode::{get, millis},
+    error::corrupt,
+    outbox::share::begin_epoch,
+};
 use tidegate_core::{
     Fence, MessageId, StoreError,
-    outbox::{Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared},
+    outbox::{
+        Epoch, Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared,
+    },
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -14,21 +20,32 @@ impl Adopted {
     pub(super) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
         let held = request.held.first().map_or(Fence::NOBODY, |lease| lease.fence);
         let lost = || request.held.iter().map(|lease| lease.lane).collect();
-        let Some(lease) = self.lease(request, held).await? else {
-            return Ok(Shared { lost: lost(), relays: 2, ..Shared::default() });
+        let (epoch, lease) = loop {
+            match self.lease(request, held).await? {
+                (Some(epoch), lease) => break (epoch, lease),
+                (None, _) => begin_epoch(&self.pool, OPERATION).await?,
+            }
         };
+        let Some(lease) = lease else {
+            return Ok(Shared { epoch, lost: lost(), relays: 2, ..Shared::default() });
+        };
+        let settled = lease.settled;
         if lease.fence == held {
             if lease.disturbed {
                 self.tend(true).await?;
             }
-            return Ok(Shared { relays: 1, ..Shared::default() });
+            return Ok(Shared { epoch, settled, relays: 1, ..Shared::default() });
         }
         let gained = self.take_over(request, &lease).await?;
-        Ok(Shared { gained, lost: lost(), surplus: 0, relays: 1 })
+        Ok(Shared { epoch, settled, gained, lost: lost(), surplus: 0, relays: 1 })
     }
 
-    /// Renews the lease or takes it; `None` if another relay has it.
-    async fn lease(&self, request: &Share, held: Fence) -> Result<Option<Lease>, StoreError> {
+    /// Renews the lease or takes it; none if another relay has it. Without an epoch nothing of this counts.
+    async fn lease(
+        &self,
+        request: &Share,
+        held: Fence,
+    ) -> Result<(Option<Epoch>, Option<Lease>), StoreError> {
         let params = [
             (&self.plan.table.adopted as _, Type::TEXT),
             (&request.relay.0 as _, Type::TEXT),
@@ -37,14 +54,17 @@ impl Adopted {
         ];
         let sql = include_str!("../sql/adopted/share.sql");
         let rows = self.pool.query(OPERATION, sql, &params).await?;
-        let lease = |row: &Row| {
+        let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+        let epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
+        let lease = |fence| {
             Ok(Lease {
-                fence: Fence(get(OPERATION, row, "fence")?),
+                fence: Fence(fence),
                 last_id: get(OPERATION, row, "last_id")?,
                 disturbed: get(OPERATION, row, "disturbed")?,
+                settled: get::<i64>(OPERATION, row, "settled")?.unsigned_abs(),
             })
         };
-        rows.first().map(lease).transpose()
+        Ok((epoch, get::<Option<i64>>(OPERATION, row, "fence")?.map(lease).transpose()?))
     }
 
     /// Brings what was set aside in order, and begins to read anew.
@@ -102,6 +122,8 @@ struct Lease {
     fence: Fence,
     last_id: i64,
     disturbed: bool,
+    /// The number of the last settlement under this fence.
+    settled: u64,
 }
 
 fn held_key(row: &Row) -> Result<HeldKey, StoreError> {

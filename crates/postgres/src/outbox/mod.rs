@@ -7,7 +7,7 @@ pub(crate) mod inspect;
 mod publish;
 mod retain;
 mod settle;
-mod share;
+pub(crate) mod share;
 mod state;
 
 pub use publish::publish;
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use claim::Reading;
 use std::sync::{Mutex, MutexGuard};
 use tidegate_core::{
-    Outbox, StoreError,
+    Class, Kind, Outbox, StoreError,
     outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
 };
 use tokio::sync::OnceCell;
@@ -34,6 +34,20 @@ impl Memo {
         self.reading.lock().expect("nothing panics while it holds the lock")
     }
 }
+
+/// Ids that lanes have passed are drawn again.
+pub(crate) fn ids_restarted(operation: &'static str) -> StoreError {
+    let message = format!("{RESTARTED_IDS}; {RENUMBER}");
+    StoreError::new(Kind::IdsRestarted, Class::Permanent, operation, message)
+}
+
+/// How it happens that nothing is delivered, although nothing fails.
+pub(crate) const RESTARTED_IDS: &str = "message ids start anew (its tables were copied without the sequence \
+    tidegate.message_id): messages published since then would never be delivered";
+
+/// The statement that mends it.
+pub(crate) const RENUMBER: &str =
+    "run `select tidegate.renumber();` in the database, then start the relay again";
 
 impl Postgres {
     /// What makes ids of messages unique among outboxes.

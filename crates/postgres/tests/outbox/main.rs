@@ -11,7 +11,7 @@ mod support;
 
 use futures_util::future::join_all;
 use std::{cell::RefCell, time::Duration};
-use support::{Database, POSTGRES};
+use support::{Database, POSTGRES, epoch};
 use tidegate_core::{
     InspectOutbox, Kind, Message, Migrate, NewMessage, Outbox, Publish, Retain, WorkerId,
     outbox::{
@@ -70,6 +70,7 @@ impl<'a> Relay<'a> {
 
     fn request(&self) -> ClaimRequest {
         ClaimRequest {
+            epoch: epoch(),
             readers: vec![self.reader.borrow().clone()],
             lanes: self.lanes.iter().map(|gained| gained.lease.lane).collect(),
             most_due: 1_000,
@@ -290,7 +291,7 @@ async fn claims_and_settlements_are_one_statement_each() {
             };
             let lanes = relay.lanes.iter().map(progress).collect();
             let before = store.statements();
-            let settlement = Settlement { lanes, ..settlement };
+            let settlement = Settlement { epoch: epoch(), lanes, ..settlement };
             store.settle_messages(settlement).await.unwrap();
             assert_eq!(store.statements() - before, 1);
         };

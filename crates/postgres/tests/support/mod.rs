@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
-use tidegate_core::Migrate;
+use tidegate_core::{Migrate, outbox::Epoch};
 use tidegate_postgres::Postgres;
 use tokio_postgres::NoTls;
 use url::Url;
@@ -16,6 +16,15 @@ pub const POSTGRES: &str = "TIDEGATE_TEST_POSTGRES";
 /// Names the same through pgbouncer in transaction mode.
 #[allow(dead_code, reason = "not every test binary goes through pgbouncer")]
 pub const PGBOUNCER: &str = "TIDEGATE_TEST_PGBOUNCER";
+
+/// The epoch of stores in databases of tests, so that they need not ask for it.
+const EPOCH: &str = "00000000-0000-0000-0000-000000000001";
+
+/// The epoch of a store in a database of a test.
+#[allow(dead_code, reason = "not every test binary settles by itself")]
+pub fn epoch() -> Epoch {
+    Epoch(EPOCH.to_owned())
+}
 
 /// A database that is dropped with this value.
 pub struct Database {
@@ -54,6 +63,12 @@ impl Database {
     pub async fn store(&self) -> Postgres {
         let store = self.connect().await;
         store.migrate().await.expect("an empty database can be migrated");
+        let begin = format!(
+            "insert into tidegate.epoch (id, system_identifier, started_at, ids_restarted)
+            select '{EPOCH}', system_identifier, pg_postmaster_start_time(), false from pg_control_system()
+            on conflict do nothing"
+        );
+        self.execute(&begin).await;
         store
     }
 

@@ -108,7 +108,8 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 9] = [
+const SMALL_IN_OUTBOX: [&str; 10] = [
+    "SCAN settlement",
     "SCAN lane",
     "SCAN lag",
     "SCAN relay",

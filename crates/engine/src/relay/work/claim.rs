@@ -3,7 +3,7 @@
 use super::{Event, FLUSH, IDLE_FLUSH, RelayError, SHORTEST_POLL, Work};
 use crate::relay::reading::Asked;
 use std::time::Duration;
-use tidegate_core::{StoreError, outbox::Claim};
+use tidegate_core::{Kind, StoreError, outbox::Claim};
 use tokio::time::Instant;
 
 /// A message that was published a moment ago is decided a moment later.
@@ -53,6 +53,10 @@ impl Work<'_> {
         self.look.looking = false;
         let claim = match answer {
             Ok(claim) => claim,
+            Err(error) if error.kind() == Kind::WentBack => {
+                self.went_back(&asked.epoch, &error, now);
+                return Ok(());
+            }
             Err(error) if error.is_passing() => {
                 let pause = self.look.backoff.pause();
                 tracing::warn!("{error}; trying again in {pause:.0?}");

@@ -182,6 +182,8 @@ struct Work<'r> {
 /// When lanes are shared out again.
 struct Lanes {
     sharing: bool,
+    /// When they were asked for last.
+    asked: Instant,
     next: Instant,
     /// Until when the lanes are surely this relay's.
     until: watch::Sender<Instant>,
@@ -223,6 +225,7 @@ impl<'r> Work<'r> {
             events,
             lanes: Lanes {
                 sharing: false,
+                asked: now,
                 next: now,
                 until: watch::Sender::new(now),
                 recalled: watch::Sender::new(0),
@@ -283,15 +286,7 @@ impl<'r> Work<'r> {
         match event {
             Ok(Event::Shared(answer)) => self.shared(answer, now)?,
             Ok(Event::Claimed(answer, asked)) => self.claimed(answer, &asked, now)?,
-            Ok(Event::Settled(answer)) => {
-                self.settle_failed = answer.is_err();
-                self.look.missed |= self.flow.settled(answer?);
-                self.look.nothing_left &= !self.look.missed;
-                if self.look.missed {
-                    self.look.next = now;
-                }
-                self.leave_lanes();
-            }
+            Ok(Event::Settled(answer)) => self.settled(answer, now)?,
             Ok(Event::Sent(group)) => self.sent(group, now),
             Ok(Event::Published) => {
                 self.look.next = now;
