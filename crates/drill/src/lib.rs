@@ -1,4 +1,5 @@
-//! An HTTP service on loopback that throttles as declared.
+//! An HTTP service on loopback that throttles as declared; and in [`postgres`] private servers that crash and fail
+//! over.
 //!
 //! Sinks are tested against it over real sockets, and a load can be tried against the limits that
 //! the real destination is said to have: so many requests in flight, so many per second, budgets
@@ -37,15 +38,18 @@ mod counters;
 mod dataverse;
 mod exchange;
 mod execution;
+mod guard;
 mod json;
 mod ledger;
 mod limits;
+pub mod postgres;
 mod routes;
 mod service;
 mod spec;
 mod work;
 
 pub use counters::{Counters, Throttled};
+pub use guard::Guard;
 pub use service::Service;
 #[cfg(feature = "tls")]
 pub use spec::Tls;
