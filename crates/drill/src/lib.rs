@@ -35,20 +35,24 @@
 mod answer;
 mod app;
 mod counters;
+mod crew;
 mod dataverse;
 mod exchange;
 mod execution;
 mod guard;
+pub mod history;
 mod json;
 mod ledger;
 mod limits;
 pub mod postgres;
+pub mod recorder;
 mod routes;
 mod service;
 mod spec;
 mod work;
 
 pub use counters::{Counters, Throttled};
+pub use crew::{Crew, Ended};
 pub use guard::Guard;
 pub use service::Service;
 #[cfg(feature = "tls")]
