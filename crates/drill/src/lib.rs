@@ -44,6 +44,7 @@ pub mod history;
 mod json;
 mod ledger;
 mod limits;
+pub mod plan;
 pub mod postgres;
 pub mod recorder;
 mod routes;

@@ -21,6 +21,8 @@ use anyhow::{Context, bail};
 use baseline::Compute;
 use clap::{Args, Subcommand, ValueEnum};
 use meter::Meter;
+pub use meter::connect;
+pub use relay::Database;
 use report::{Copied, Mode, Report};
 use serde::Serialize;
 use std::{fmt::Display, path::Path};

@@ -22,7 +22,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use database::Database;
+pub use database::Database;
 #[cfg(feature = "nats")]
 pub use kills::{VictimArgs, be_victim};
 use serde::Serialize;
@@ -118,7 +118,7 @@ pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
     let wants = |one| args.only.is_empty() || args.only.contains(&one);
     #[cfg_attr(not(feature = "nats"), expect(unused_variables))]
     let nats = if wants(Measurement::Kills) { args.nats()? } else { None };
-    let database = Database::create(url).await?;
+    let database = Database::create(url, "tidegate_bench").await?;
     let mut rows = Vec::new();
     let mut judge = Judge { void: !database.server.durable(), ..Judge::default() };
     if wants(Measurement::Publish) {
