@@ -4,6 +4,7 @@ use super::report::StoreKind;
 use crate::{app::App, args::drill::FaultFlags, bench::Database};
 use anyhow::{Context, Result, anyhow, bail};
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -58,6 +59,7 @@ impl SharedCluster {
 
 impl Stage {
     pub async fn set(app: &App, flags: &FaultFlags, processes: u8) -> Result<Self> {
+        flags.keep_data.as_deref().map_or(Ok(()), check_empty)?;
         let wishes = wishes(flags, processes);
         let plan = Plan::draw(flags.seed, &wishes);
         if flags.postgres {
@@ -169,6 +171,15 @@ fn wishes(flags: &FaultFlags, processes: u8) -> Wishes {
         failovers: flags.failovers,
         lease: flags.lease.0,
     }
+}
+
+/// What is in a directory of the user's must not be mixed up with the drill's, nor change its owner.
+fn check_empty(directory: &Path) -> Result<()> {
+    let mut entries = fs::read_dir(directory).into_iter().flatten();
+    if entries.next().is_some() {
+        bail!("`{}` is not empty: name a new directory with --keep-data", directory.display());
+    }
+    Ok(())
 }
 
 fn file(directory: &Path) -> String {

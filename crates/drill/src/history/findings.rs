@@ -18,6 +18,8 @@ pub struct Findings {
     pub unexpected: u64,
     /// Messages that arrived before an earlier one of their key was answered.
     pub order_violations: u64,
+    /// Keys whose last delivery is not their last message: a duplicate came after it.
+    pub keys_with_older_end: u64,
     /// Deliveries of messages that the sink had taken before.
     pub duplicates: Duplicates,
     /// Messages that killed and stopped relays had in flight, measured at the sink.

@@ -51,6 +51,7 @@ impl History {
             }
         }
         self.judge_order(&seen, &mut findings);
+        findings.keys_with_older_end = self.keys_with_older_end();
         self.judge_duplicates(&mut findings);
         findings.stall = self.stall(&seen, &stored);
         findings

@@ -2,10 +2,11 @@
 //!
 //! The surviving server's ids say in which order the messages of a key are. A message may arrive for the first time
 //! only when all earlier ones of its key have been taken by the sink and answered. An earlier message that arrives
-//! again after a later one is a duplicate, and judged as such.
+//! again after a later one is a duplicate, and judged as such. If nothing of its key comes after it, the key ends with
+//! an older message: a relay that was stopped, and goes on with what it was about to send, can do that.
 
 use super::{Findings, History, Moment, judge::Seen};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 impl History {
     pub(super) fn judge_order(&self, seen: &[Seen], findings: &mut Findings) {
@@ -37,5 +38,17 @@ impl History {
                 (*until, *last) = (answered, *number);
             }
         }
+    }
+    pub(super) fn keys_with_older_end(&self) -> u64 {
+        let key = |number: u32| self.attempts.get(number as usize).map(|attempt| attempt.key);
+        let stored: HashMap<u32, u32> =
+            self.stored.iter().filter_map(|number| Some((key(*number)?, *number))).collect();
+        let is_stored: HashSet<u32> = self.stored.iter().copied().collect();
+        let taken =
+            self.sightings.iter().filter(|it| it.accepted && is_stored.contains(&it.number));
+        let ends: HashMap<u32, u32> =
+            taken.filter_map(|it| Some((key(it.number)?, it.number))).collect();
+        let differs = |(key, last): &(&u32, &u32)| stored.get(key).is_some_and(|end| end != *last);
+        ends.iter().filter(differs).count() as u64
     }
 }

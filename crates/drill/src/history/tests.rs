@@ -122,6 +122,16 @@ fn a_duplicate_is_explained_by_a_fault_of_one_of_its_relays() {
 }
 
 #[test]
+fn a_key_that_ends_with_an_older_message_is_counted() {
+    let mut history = calm(&[1, 1, 2]);
+    assert_eq!(history.judge().keys_with_older_end, 0);
+    history.sightings.push(sighting(0, 2, 900 * MS));
+    assert_eq!(history.judge().keys_with_older_end, 1);
+    history.sightings.push(sighting(1, 2, 901 * MS));
+    assert_eq!(history.judge().keys_with_older_end, 0);
+}
+
+#[test]
 fn in_flight_is_what_was_not_answered_or_just_answered() {
     let mut history = calm(&[1, 2, 3, 4]);
     let kill = 3_000 * MS;

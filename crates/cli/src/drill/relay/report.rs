@@ -69,15 +69,22 @@ fn broken(scene: &Scene, findings: &Findings, left: Left, killed: usize) -> Vec<
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.scene.fmt(f)?;
-        let Findings { messages: m, duplicates: d, in_flight, stall, .. } = &self.findings;
+        self.write_messages(f)?;
+        self.write_deliveries(f)?;
+        self.scene.ended_by_themselves.iter().try_for_each(|how| writeln!(f, "  {how}"))
+    }
+}
+
+impl Report {
+    fn write_messages(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let m = &self.findings.messages;
+        let (committed, rolled_back) = (count(m.committed), count(m.rolled_back));
+        let (unknown, delivered) = (count(m.unknown), count(m.delivered_then_taken_back));
         line(
             f,
             "published",
             format_args!(
-                "{} committed, {} rolled back, {} without an answer",
-                count(m.committed),
-                count(m.rolled_back),
-                count(m.unknown)
+                "{committed} committed, {rolled_back} rolled back, {unknown} without an answer"
             ),
         )?;
         line(f, "survived", format_args!("{} messages are on the server", count(m.stored)))?;
@@ -85,19 +92,28 @@ impl fmt::Display for Report {
             f,
             "taken back",
             format_args!(
-                "{} acknowledged, {} delivered, by a server that then crashed or failed over",
+                "{} by a server that crashed or failed over; {delivered} of them had been delivered",
                 count(m.taken_back + m.delivered_then_taken_back),
-                count(m.delivered_then_taken_back)
             ),
         )?;
+        let (accepted, refused) = (count(m.accepted), count(m.refused));
+        line(f, "deliveries", format_args!("{accepted} taken by the sink, {refused} refused"))
+    }
+
+    fn write_deliveries(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Findings { lost, unexpected, order_violations, duplicates: d, .. } = &self.findings;
+        let (in_flight, stall) = (&self.findings.in_flight, &self.findings.stall);
+        line(f, "lost", format_args!("{}", count(*lost)))?;
+        line(f, "unexpected", format_args!("{}", count(*unexpected)))?;
+        let (violations, ends) =
+            (count(*order_violations), count(self.findings.keys_with_older_end));
         line(
             f,
-            "deliveries",
-            format_args!("{} taken by the sink, {} refused", count(m.accepted), count(m.refused)),
+            "order",
+            format_args!(
+                "{violations} violations; {ends} keys end with an older message that came again"
+            ),
         )?;
-        line(f, "lost", format_args!("{}", count(self.findings.lost)))?;
-        line(f, "unexpected", format_args!("{}", count(self.findings.unexpected)))?;
-        line(f, "order", format_args!("{} violations", count(self.findings.order_violations)))?;
         line(
             f,
             "duplicates",
@@ -113,23 +129,21 @@ impl fmt::Display for Report {
             f,
             "in flight",
             format_args!(
-                "{} at the faults of relays: {} unanswered, {} answered within the last second; at most {} at \
-                 one",
+                "{} when relays were killed or stopped: {} unanswered, {} answered within the last \
+                 second",
                 count(in_flight.total()),
                 count(in_flight.unanswered),
-                count(in_flight.just_answered),
-                count(in_flight.most)
+                count(in_flight.just_answered)
             ),
         )?;
+        let (topic, message) = (seconds(stall.topic_ms), seconds(stall.message_ms));
         line(
             f,
             "longest stall",
             format_args!(
-                "{} of the healthy topic, {} of one of its messages, while no server fault was on",
-                seconds(stall.topic_ms),
-                seconds(stall.message_ms)
+                "{topic} of the healthy topic, {message} of one of its messages, while no server fault \
+                 was on"
             ),
-        )?;
-        self.scene.ended_by_themselves.iter().try_for_each(|how| writeln!(f, "  {how}"))
+        )
     }
 }
