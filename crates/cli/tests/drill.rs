@@ -25,10 +25,10 @@ fn seeds() -> Vec<u64> {
     SEEDS.into_iter().chain([u64::from(now.subsec_nanos()) % 1_000_000]).collect()
 }
 
-/// A drill of so many seconds on a private server that crashes and fails over, or on SQLite.
+/// A drill in a directory of its own.
 fn drill(kind: &str, seed: u64, more: &[&str]) -> Said {
     let seed = seed.to_string();
-    let args = ["drill", kind, "--seed", &seed, "--lease", LEASE, "--kill-every", "1500ms"];
+    let args = ["drill", kind, "--seed", &seed, "--lease", LEASE];
     let place = Place::new();
     let mut command = place.command(&[args.as_slice(), more].concat());
     if let Some(programs) = std::env::var_os("TIDEGATE_TEST_POSTGRES_BIN")
@@ -39,9 +39,19 @@ fn drill(kind: &str, seed: u64, more: &[&str]) -> Said {
     command.output().unwrap().into()
 }
 
-const ON_POSTGRES: [&str; 8] =
-    ["--postgres", "--seconds", "14", "--crash-every", "4s", "--failovers", "1", "--json"];
-const ON_SQLITE: [&str; 3] = ["--seconds", "10", "--json"];
+const ON_POSTGRES: [&str; 10] = [
+    "--postgres",
+    "--seconds",
+    "14",
+    "--kill-every",
+    "1500ms",
+    "--crash-every",
+    "4s",
+    "--failovers",
+    "1",
+    "--json",
+];
+const ON_SQLITE: [&str; 5] = ["--seconds", "10", "--kill-every", "1500ms", "--json"];
 
 /// These are zero, whatever the machine is like.
 fn check(kind: &str, seed: u64, more: &[&str], none: &[&str], stall: &str) -> Value {

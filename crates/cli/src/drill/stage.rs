@@ -17,8 +17,8 @@ use tidegate_drill::{
     postgres::{Cluster, Options},
 };
 
-/// Commits are acknowledged before they are durable, and it takes a while until they are.
-const SETTINGS: &str = "synchronous_commit = off\nwal_writer_delay = 1s\nmax_wal_size = 4GB";
+/// Commits are acknowledged before they are durable. By itself the server makes them durable as late as it can.
+const SETTINGS: &str = "synchronous_commit = off\nwal_writer_delay = 10s\nmax_wal_size = 4GB";
 
 const DEFAULT_CRASH_EVERY: Duration = Duration::from_secs(20);
 

@@ -28,12 +28,16 @@ const KEYS: u32 = 1_000;
 /// Messages of a transaction.
 const MESSAGES: Range<u32> = 1..21;
 /// Messages per second of one writer, while relays keep up.
-const RATE: f64 = 300.0;
+const RATE: f64 = 400.0;
 /// No more are published while so many are outstanding.
 const MOST_OUTSTANDING: u64 = 5_000;
 /// Until a writer tries again whom the server refused.
 const PAUSE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_millis(250);
+/// Publishers are quiet at the end of each period. Relays that find new messages flush what the server has written;
+/// while they find none, settlements stay unflushed, and a crash takes them back.
+const PERIOD: Duration = Duration::from_secs(2);
+const BUSY: Duration = Duration::from_millis(1_200);
 
 /// What writers share.
 struct Shared {
@@ -123,6 +127,7 @@ async fn write(shared: Arc<Shared>, mut publisher: Publisher, mut rng: ChaCha8Rn
             sleep(LOOK).await;
             continue;
         }
+        sleep(quiet(shared.start.elapsed())).await;
         let count = rng.random_range(MESSAGES);
         let keys: Vec<u32> = (0..count).map(|_| rng.random_range(0..KEYS)).collect();
         let (first, messages) = shared.attempt(&keys)?;
@@ -141,6 +146,12 @@ async fn write(shared: Arc<Shared>, mut publisher: Publisher, mut rng: ChaCha8Rn
         }
     }
     Ok(())
+}
+
+/// How long a publisher is quiet from this time on.
+fn quiet(elapsed: Duration) -> Duration {
+    let into = Duration::from_nanos((elapsed.as_nanos() % PERIOD.as_nanos()) as u64);
+    if into < BUSY { Duration::ZERO } else { PERIOD - into }
 }
 
 /// Most transactions are short, and a few take up to a second.
