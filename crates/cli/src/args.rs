@@ -168,7 +168,7 @@ pub enum Command {
     /// Measure the speed of a store, of loads into a service that throttles, and of the outbox
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
-    /// Try things out: a service that throttles
+    /// Try things out: relays and workers under faults, a service that throttles
     Drill {
         #[command(subcommand)]
         command: drill::DrillCommand,

@@ -46,6 +46,11 @@ impl Address {
         &self.0
     }
 
+    /// Whether it is the one that nobody has to name.
+    pub fn is_default(&self) -> bool {
+        self.0 == DEFAULT
+    }
+
     /// Opens the store for a command that submits and works in one process.
     pub async fn open_here(&self) -> Result<OpenStore> {
         Ok(tidegate::open(&self.0, Access::Create).await?)
@@ -64,7 +69,7 @@ impl Address {
 
     /// The flag that leads another process here: none for the default, and without a password.
     pub fn flag(&self) -> String {
-        if self.0 == DEFAULT {
+        if self.is_default() {
             return String::new();
         }
         let shown = without_password(&self.0);

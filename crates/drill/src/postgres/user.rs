@@ -1,22 +1,23 @@
-//! Who the servers run as: both refuse to run as root.
+//! The user that servers run as: PostgreSQL refuses to run as root.
 
-use crate::install::is_root;
-use anyhow::{Context, Result};
+use super::Failed;
+use rustix::process::geteuid;
 use std::{
     ffi::OsStr,
+    fs,
     os::unix::{fs::chown, process::CommandExt},
     path::Path,
     process::Command,
 };
 
-/// The servers' own user comes with the Debian package; the other one is everywhere.
+/// The first comes with the Debian package, the second exists everywhere.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
 
-/// The user to change to, or nobody else if we are not root.
-#[derive(Clone, Copy)]
+/// The user to change to, or `None` if this process does not run as root.
+#[derive(Clone, Copy, Debug)]
 pub struct User(Option<Ids>);
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Ids {
     uid: u32,
     gid: u32,
@@ -24,27 +25,25 @@ struct Ids {
 
 impl User {
     /// A user that a server agrees to run as.
-    pub fn for_servers() -> Result<Self> {
-        if !is_root()? {
+    pub fn for_servers() -> Result<Self, Failed> {
+        if !geteuid().is_root() {
             return Ok(Self(None));
         }
-        let passwd = std::fs::read_to_string("/etc/passwd").context("could not read the users")?;
+        let passwd = fs::read_to_string("/etc/passwd")
+            .map_err(|error| Failed::new("cannot read /etc/passwd", error))?;
         let ids = CANDIDATES.iter().find_map(|name| lookup(&passwd, name));
-        let ids =
-            ids.context("servers refuse to run as root, and /etc/passwd has no `postgres`")?;
+        let ids = ids.ok_or_else(|| {
+            Failed("PostgreSQL refuses to run as root, and there is no user `postgres`".to_owned())
+        })?;
         Ok(Self(Some(ids)))
     }
 
-    /// The user to change to as `uid:gid`.
-    pub fn ids(self) -> Option<String> {
-        self.0.map(|ids| format!("{}:{}", ids.uid, ids.gid))
-    }
-
-    /// Gives the user what we have created.
-    pub fn own(self, path: &Path) -> Result<()> {
+    /// Gives the user a file or a directory that this process has created.
+    pub fn own(self, path: &Path) -> Result<(), Failed> {
         let Some(ids) = self.0 else { return Ok(()) };
-        chown(path, Some(ids.uid), Some(ids.gid))
-            .with_context(|| format!("could not give {} to the servers' user", path.display()))
+        chown(path, Some(ids.uid), Some(ids.gid)).map_err(|error| {
+            Failed::new(&format!("cannot give {} to the servers' user", path.display()), error)
+        })
     }
 
     /// A command that the user runs, in a directory that the user may enter.
