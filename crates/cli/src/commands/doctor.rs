@@ -53,6 +53,9 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
 
 fn of_status(status: &OutboxStatus) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if let Some(advice) = &status.advice {
+        findings.push(finding(&advice.problem, &advice.advice));
+    }
     let mut open = |holder: &Holder, advice: &str| {
         let problem = format!("{} has been open for {}", holder.name, span(holder.age));
         findings.push(finding(problem, advice));

@@ -63,6 +63,17 @@ pub struct OutboxStatus {
     pub oldest_snapshot: Option<Holder>,
     /// Messages are refused while so many or more are outstanding.
     pub limit: Option<u64>,
+    /// Why nothing is delivered although nothing fails, and what to do.
+    pub advice: Option<Advice>,
+}
+
+/// Something that is wrong with an outbox, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub advice: String,
 }
 
 /// How the messages on one topic stand.

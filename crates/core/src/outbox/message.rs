@@ -102,6 +102,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// The name by which consumers know a message again. Its id alone would not do: a store that went back in time
+    /// gives the same ids to other messages, and consumers would take those for duplicates.
+    pub fn name_of(outbox: &str, published: u128, id: MessageId) -> String {
+        format!("{outbox}-{published:x}-{id}")
+    }
+
     /// As a sink gets it.
     pub fn item(&self) -> Item<'_> {
         let since_1970 = Duration::from_millis(self.published_ms.unsigned_abs());

@@ -18,8 +18,8 @@ mod topics;
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
 pub use epoch::Epoch;
 pub use inspect::{
-    AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
-    Stored, Stuck, StuckQuery, StuckState, TopicStatus,
+    Advice, AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus,
+    Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
 };
 pub(crate) use lane::is_left;
 pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};

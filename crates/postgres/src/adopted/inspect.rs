@@ -31,10 +31,9 @@ impl InspectOutbox for Adopted {
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
-            // Rows are read as soon as they are committed: nothing holds them back.
-            holder: None,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
-            limit: None,
+            // Rows are read as soon as they are committed, by state: nothing holds them back.
+            ..OutboxStatus::default()
         })
     }
 

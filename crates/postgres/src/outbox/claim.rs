@@ -322,16 +322,16 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
     let payload: Option<&[u8]> = get(OPERATION, row, "payload")?;
     let lane: i16 = get(OPERATION, row, "lane")?;
     let published: Option<SystemTime> = get(OPERATION, row, "published_at")?;
-    let since_epoch = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok();
+    let published = published.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     Ok(Message {
         id: MessageId(id),
-        name: format!("{name}-{id}"),
+        name: Message::name_of(name, published.as_micros(), MessageId(id)),
         lane: Lane(lane.unsigned_abs()),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,
         headers: headers.unwrap_or_else(Headers::new),
         payload: payload.unwrap_or_default().to_vec(),
-        published_ms: published.and_then(since_epoch).map_or(0, |it| it.as_millis() as i64),
+        published_ms: published.as_millis() as i64,
         origin,
     })
 }

@@ -36,6 +36,7 @@ impl InspectOutbox for Postgres {
             holder: holder.first().map(a_holder).transpose()?,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: self.outstanding().await?.limit,
+            advice: self.has_restarted_ids().await?.then(super::renumber),
         })
     }
 
@@ -98,6 +99,12 @@ impl InspectOutbox for Postgres {
 }
 
 impl Postgres {
+    async fn has_restarted_ids(&self) -> Result<bool, StoreError> {
+        let sql = include_str!("../sql/outbox/restarted.sql");
+        let rows = self.pool.query(OPERATION, sql, &[]).await?;
+        rows.first().map_or(Ok(false), |row| get(OPERATION, row, "restarted"))
+    }
+
     async fn steer(
         &self,
         operation: &'static str,

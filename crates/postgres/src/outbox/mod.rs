@@ -18,7 +18,7 @@ use claim::Reading;
 use std::sync::{Mutex, MutexGuard};
 use tidegate_core::{
     Class, Kind, Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
+    outbox::{Advice, Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared},
 };
 use tokio::sync::OnceCell;
 
@@ -41,12 +41,17 @@ pub(crate) fn ids_restarted(operation: &'static str) -> StoreError {
     StoreError::new(Kind::IdsRestarted, Class::Permanent, operation, message)
 }
 
+/// The same for people who look.
+pub(crate) fn renumber() -> Advice {
+    Advice { problem: RESTARTED_IDS.to_owned(), advice: RENUMBER.to_owned() }
+}
+
 /// How it happens that nothing is delivered, although nothing fails.
-pub(crate) const RESTARTED_IDS: &str = "message ids start anew (its tables were copied without the sequence \
+const RESTARTED_IDS: &str = "message ids start anew (its tables were copied without the sequence \
     tidegate.message_id): messages published since then would never be delivered";
 
 /// The statement that mends it.
-pub(crate) const RENUMBER: &str =
+const RENUMBER: &str =
     "run `select tidegate.renumber();` in the database, then start the relay again";
 
 impl Postgres {

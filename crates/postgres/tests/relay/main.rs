@@ -13,6 +13,7 @@ mod sink;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod went_back;
 mod writers;
 
 use history::{Findings, History};
@@ -48,8 +49,12 @@ struct Running {
 impl Running {
     /// Everything goes to a sink that writes the history.
     fn start(store: Arc<Postgres>, history: &Arc<History>, lease: Duration) -> Self {
+        Self::start_with(store, Recorder::new(history, BTreeSet::new()), lease)
+    }
+
+    fn start_with(store: Arc<Postgres>, sink: Arc<Recorder>, lease: Duration) -> Self {
         let options = RelayOptions { lease, ..RelayOptions::new(WorkerId("a relay".to_owned())) };
-        let plan = plan(Recorder::new(history, BTreeSet::new()));
+        let plan = plan(sink);
         let relay = Relay::new(store, plan, options).unwrap();
         let stop = Stop::new();
         let stopped = stop.clone();

@@ -86,9 +86,8 @@ fn status(sql: &Sql) -> Result<OutboxStatus, Failure> {
     Ok(OutboxStatus {
         topics: sql.rows(include_str!("../sql/outbox/inspect_status.sql"), [], topic)?,
         relays: sql.rows(include_str!("../sql/outbox/inspect_relays.sql"), [now.0], relay)?,
-        holder: None,
-        oldest_snapshot: None,
         limit: publish::limit(sql)?,
+        ..OutboxStatus::default()
     })
 }
 

@@ -136,9 +136,8 @@ impl OutboxContent {
         OutboxStatus {
             topics: topics.into_iter().map(topic).collect(),
             relays: self.relay_status(now),
-            holder: None,
-            oldest_snapshot: None,
             limit: self.limit,
+            ..OutboxStatus::default()
         }
     }
 

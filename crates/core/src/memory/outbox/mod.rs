@@ -145,7 +145,7 @@ impl OutboxContent {
         let stored = self.messages.get(&id)?;
         Some(Message {
             id,
-            name: format!("memory-{id}"),
+            name: Message::name_of("memory", stored.published.as_micros(), id),
             lane: stored.lane,
             topic: stored.topic.clone(),
             key: stored.key.clone(),
