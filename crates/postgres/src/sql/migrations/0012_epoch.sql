@@ -114,16 +114,24 @@ begin
 end
 $$;
 
--- The name of the present epoch; null if one has to begin.
+-- The name of the present epoch; null if one has to begin. A standby has none: what was read there would be read on
+-- after it is promoted. It is refused before the unlogged table is touched, which would be another error there.
 create or replace function tidegate.current_epoch()
 returns text
-language sql
+language plpgsql
 stable
 as $$
-    select e.id::text
-    from tidegate.epoch e
-    join pg_control_system() s on s.system_identifier = e.system_identifier
-    where e.started_at = pg_postmaster_start_time()
+begin
+    if pg_is_in_recovery() then
+        raise read_only_sql_transaction using message = 'the server is a standby';
+    end if;
+    return (
+        select e.id::text
+        from tidegate.epoch e
+        join pg_control_system() s on s.system_identifier = e.system_identifier
+        where e.started_at = pg_postmaster_start_time()
+    );
+end
 $$;
 
 -- Begins an epoch unless there is one. Afterwards nothing that relays learned before proves anything: every lane has
