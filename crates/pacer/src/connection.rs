@@ -14,7 +14,11 @@ use crate::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
+
+/// For so long a destination counts as having what it had.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A credential or an endpoint. Limit = min(server hint, budgets, AIMD), and the binding one is
 /// named.
@@ -49,6 +53,18 @@ struct Class {
     /// A rate that was found.
     bucket: Option<Bucket>,
     learned: Learned,
+    /// The most that was in flight in the last moment, and when.
+    peak: (u32, Time),
+}
+
+impl Class {
+    /// The most that was in flight within a moment: requests end and others follow, and what is free
+    /// between them is not to spare.
+    fn lately(&self, now: Time) -> u32 {
+        let (peak, at) = self.peak;
+        let peak = if now.saturating_sub(at) <= MOMENT { peak } else { 0 };
+        peak.max(self.controller.in_flight())
+    }
 }
 
 /// What the service says is left, and until when.
@@ -118,6 +134,7 @@ impl Connection {
             controller: Controller::new(options.clone(), now),
             bucket: None,
             learned: Learned::default(),
+            peak: (0, now),
         })
     }
 
@@ -142,7 +159,8 @@ impl Connection {
         if self.is_throttled(now) {
             return 0;
         }
-        self.class(class, now).level().min(self.ceiling().0)
+        let ceiling = self.ceiling().0;
+        self.class(class, now).level().min(ceiling).min(self.part(class, ceiling, now))
     }
 
     /// How many requests of a class may start now.
@@ -160,7 +178,9 @@ impl Connection {
             Held::Trial(until) => Wait { binding: Binding::Trial, until },
         })?;
         let (ceiling, binding) = self.ceiling();
-        let room = room.min(ceiling.saturating_sub(self.in_flight)).min(self.part(class, ceiling));
+        let room = room.min(ceiling.saturating_sub(self.in_flight));
+        let own = self.class(class, now).in_flight();
+        let room = room.min(self.part(class, ceiling, now).saturating_sub(own));
         if room == 0 {
             return Err(Wait::for_answer(binding));
         }
@@ -168,24 +188,30 @@ impl Connection {
         Ok(room)
     }
 
-    /// How many more requests a destination may get for the sake of the others: all of them together stay
-    /// below what one alone may have, each has an equal part if it needs it, and one that takes more
-    /// leaves a quarter for those that come. So one that never answers cannot take everything.
-    fn part(&self, class: usize, ceiling: u32) -> u32 {
+    /// How many requests a destination may have for the sake of the others: all of them together stay below
+    /// what one alone may have, each has an equal part if it needs it, and one that takes more leaves what
+    /// the others had a moment ago, and a quarter for those that come. So one that stops answering
+    /// keeps what it has, and cannot take more.
+    fn part(&self, class: usize, ceiling: u32, now: Time) -> u32 {
         if !self.destinations.contains(&class) {
             return u32::MAX;
         }
-        let in_flight =
-            |class: &usize| self.classes.get(class).map_or(0, |class| class.controller.in_flight());
-        let (mut total, mut busy) = (0, 0);
+        let (mut total, mut others, mut busy) = (0, 0_u32, 1);
         for destination in &self.destinations {
-            total += in_flight(destination);
-            busy += u32::from(*destination == class || in_flight(destination) > 0);
+            let Some(known) = self.classes.get(destination) else { continue };
+            total += known.controller.in_flight();
+            if *destination != class {
+                let lately = known.lately(now);
+                others = others.saturating_add(lately);
+                busy += u32::from(lately > 0);
+            }
         }
-        let (most, own) = (ceiling.min(self.options.max), in_flight(&class));
+        let most = ceiling.min(self.options.max);
+        let own = self.classes.get(&class).map_or(0, |class| class.controller.in_flight());
         let spare = if self.destinations.len() > 1 { most / 4 } else { 0 };
-        let part = most.div_ceil(busy).max((most - spare).saturating_sub(total - own)).max(1);
-        part.saturating_sub(own).min(most.saturating_sub(total))
+        let equal = if busy > 1 { most.div_ceil(busy) } else { 1 };
+        let part = equal.max((most - spare).saturating_sub(others));
+        part.min(own + most.saturating_sub(total))
     }
 
     /// The lowest ceiling that all classes share.
@@ -242,7 +268,12 @@ impl Connection {
             found.controller.ask_first(now);
         }
         self.charge(BudgetKind::Requests, 1.0, now);
-        Ok(self.class(class, now).start(now))
+        let found = self.found(class, now);
+        let started = found.controller.start(now);
+        if found.controller.in_flight() >= found.lately(now) {
+            found.peak = (found.controller.in_flight(), now);
+        }
+        Ok(started)
     }
 
     fn charge(&mut self, kind: BudgetKind, amount: f64, now: Time) {

@@ -31,8 +31,8 @@ pub(super) struct Fake {
     /// It takes nothing any more after so many requests.
     pub gone_after: Option<usize>,
     pub by_topic: bool,
-    /// What goes to this topic gets no answer before this.
-    pub hangs: Option<(String, Instant)>,
+    /// What goes to this topic gets no answer within this time.
+    pub hangs: Option<(String, std::ops::Range<Instant>)>,
     /// It answers each item by itself, and must not get two of a key at once.
     pub one_per_key: bool,
     pub one_by_one: bool,
@@ -106,8 +106,8 @@ impl Sink for Fake {
             calls.len()
         };
         sleep(self.takes).await;
-        if let Some((topic, until)) = &self.hangs
-            && Instant::now() < *until
+        if let Some((topic, within)) = &self.hangs
+            && within.contains(&Instant::now())
             && delivery.items.iter().any(|item| item.topic == topic)
         {
             sleep(Duration::from_secs(60)).await;

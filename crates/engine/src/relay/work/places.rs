@@ -139,7 +139,7 @@ impl Work<'_> {
         for (place, channel) in destinations.all().into_iter().filter(|(it, _)| !it.is_empty()) {
             let absence = channel.absence();
             let stays = shut.contains_key(&place) && (absence.is_some() || is_stuck(&place));
-            if !stays && !(is_pressed && is_stuck(&place)) {
+            if !(stays || is_pressed && is_stuck(&place)) {
                 shut.remove(&place);
                 continue;
             }
