@@ -186,7 +186,7 @@ async fn work_on(
         biased;
         report = work => report,
         never = follower.forever() => match never {},
-        never = patience.watch(app, load, &signals.stop) => match never {},
+        never = patience.watch(load, &signals.stop) => match never {},
     };
     drop(follower);
     report.with_context(|| {
@@ -202,7 +202,7 @@ struct Patience {
 
 impl Patience {
     /// Says when nothing was taken for long, and ends the load if it was told to.
-    async fn watch(&mut self, app: &App, load: &Load, stop: &Stop) -> Infallible {
+    async fn watch(&mut self, load: &Load, stop: &Stop) -> Infallible {
         let limit = self.give_up_after.unwrap_or(STALLED);
         let mut told = false;
         loop {
