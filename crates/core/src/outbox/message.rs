@@ -115,6 +115,7 @@ impl Message {
             id: &self.name,
             topic: &self.topic,
             key: self.key.as_deref(),
+            ordered: true,
             headers: &self.headers,
             payload: &self.payload,
             published_at: Some(SystemTime::UNIX_EPOCH + since_1970),

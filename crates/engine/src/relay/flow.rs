@@ -4,6 +4,7 @@
 use super::{
     held::Held,
     lanes::{LaneState, Lanes, Leaving, LineNumber, leases},
+    places::{PROBES, Shut, place},
     plan::{Line, Plan},
     queue::{Queue, Queued},
     reading::{Asked, FIRST_READ},
@@ -27,6 +28,10 @@ pub(super) struct Flow {
     pub lanes: Lanes,
     /// One for each sink of the plan.
     pub queues: Vec<Queue>,
+    /// For each sink, whether a group may have messages of several topics, if it does not say where they go.
+    mixes: Vec<bool>,
+    /// For each sink, the destinations that hold up others: what is for them is set aside.
+    pub shut: Vec<HashMap<String, Shut>>,
     pub lines: Vec<Line>,
     /// For each line, whether it is read apart from the rest, in all lanes.
     pub lagging: Vec<bool>,
@@ -98,10 +103,13 @@ pub struct Counts {
 impl Flow {
     pub fn new(plan: Arc<Plan>) -> Self {
         let lines = plan.lines();
+        let one_per_key = plan.sinks.iter().map(|it| it.sink.one_per_key());
         let mixes = plan.sinks.iter().map(|it| it.sink.capabilities().mixes_topics);
         Self {
             lanes: Lanes::new(),
-            queues: mixes.map(Queue::new).collect(),
+            queues: one_per_key.map(Queue::new).collect(),
+            mixes: mixes.collect(),
+            shut: vec![HashMap::new(); plan.sinks.len()],
             lagging: vec![false; lines.len()],
             gone: vec![false; plan.sinks.len()],
             lines,
@@ -254,10 +262,18 @@ impl Flow {
             let set = set(&message, key, name(), Aside::Behind);
             return self.set_aside(sink, set);
         }
+        let place = place(&self.plan, &self.mixes, sink, &message);
+        let is_known = key.is_some_and(|key| self.queues[sink].has_key(key));
+        if !is_known && let Some(aside) = self.turn_away(sink, &place, message.id, 0) {
+            let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
+            return self.set_aside(sink, set);
+        }
+        let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
         let line = line.unwrap_or(sink);
         lane.open(line, message.id);
         let fence = lane.fence;
-        let queued = Queued { message, line, fence, key, aside: None, single: false, since: now };
+        let (aside, single, since) = (None, false, now);
+        let queued = Queued { message, line, fence, key, place, aside, single, since };
         self.queues[sink].push(queued);
     }
 
@@ -300,11 +316,18 @@ impl Flow {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), Aside::Behind);
             return self.set_aside(sink, set);
         }
+        let (place, attempts) = (place(&self.plan, &self.mixes, sink, &message), *attempts);
+        if self.queues[sink].ready_at(&place) >= PROBES
+            && let Some(aside) = self.turn_away(sink, &place, message.id, attempts)
+        {
+            let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
+            return self.set_aside(sink, set);
+        }
         if let Some(key) = key {
             self.held.hold(sink, key, message.lane);
         }
-        let aside = Some(*attempts);
-        let queued = Queued { message, line: sink, fence, key, aside, single: true, since: now };
+        let (aside, single, since) = (Some(attempts), true, now);
+        let queued = Queued { message, line: sink, fence, key, place, aside, single, since };
         self.queues[sink].push(queued);
     }
 
@@ -450,7 +473,7 @@ fn held_by(set: &SetAside) -> Option<KeyHash> {
 }
 
 /// A topic for the log, whatever is in it.
-fn shown(topic: &str) -> String {
+pub(super) fn shown(topic: &str) -> String {
     topic.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tidegate_core::outbox::{ClaimRequest, Epoch, Lane, LaneLease, Place, Reader};
 
 /// What may wait in memory for one sink: enough to keep it busy while the next is read.
-const MAX_QUEUED: usize = 16_384;
-const MAX_QUEUED_BYTES: usize = 32 << 20;
+pub(super) const MAX_QUEUED: usize = 16_384;
+pub(super) const MAX_QUEUED_BYTES: usize = 32 << 20;
 /// What is read at once: little at first, so that sinks soon have something to do.
 pub(super) const FIRST_READ: usize = 512;
 const MAX_READ: usize = 4_096;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate_core::{
     Headers, Message, MessageId, NewMessage, StoreError,
+    headers::{KEY_USE, ORDER_ONLY},
     outbox::{KeyHash, Origin},
 };
 use tokio_postgres::Row;
@@ -88,6 +89,9 @@ fn headers(plan: &Plan, row: &Row) -> Result<Result<Headers, String>, StoreError
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             headers.set(name, value);
         }
+    }
+    if plan.key_orders_only {
+        headers.set(KEY_USE, ORDER_ONLY);
     }
     let default = match plan.payload_kind {
         PayloadKind::Json => None,

@@ -1,7 +1,7 @@
 //! Looking for messages: at once while there are some, seldom while there are none.
 
 use super::{Event, FLUSH, IDLE_FLUSH, RelayError, SHORTEST_POLL, Work};
-use crate::relay::reading::Asked;
+use crate::{deliver::Destinations, relay::reading::Asked};
 use std::time::Duration;
 use tidegate_core::{Kind, StoreError, outbox::Claim};
 use tokio::time::Instant;
@@ -24,7 +24,8 @@ impl Work<'_> {
         if self.look.looking || now < self.look.next {
             return;
         }
-        self.flow.gone = self.relay.channels.iter().map(|channel| channel.is_gone()).collect();
+        self.flow.gone = self.relay.channels.iter().map(Destinations::is_gone).collect();
+        self.clear_places(now);
         let waits: Vec<Duration> =
             (0..self.sending.len()).map(|sink| self.wait(sink, now)).collect();
         let Some((request, asked)) = self.flow.ask(&waits) else {
