@@ -57,6 +57,9 @@ pub const MAX_PUBLISHED: usize = 10_000;
 /// Messages that are read with the head of a key from those set aside.
 pub const MAX_BEHIND: usize = 100;
 
+/// Dead messages that one page of a retry or a drop looks at: their lanes are locked meanwhile.
+pub const MAX_STEERED: usize = 1_000;
+
 /// Most rows that one listing returns; a reader asks for the next page.
 pub const MAX_LISTED: usize = 10_000;
 

@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 11] = [
+const MIGRATIONS: [Migration; 14] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -64,6 +64,17 @@ const MIGRATIONS: [Migration; 11] = [
         version: 11,
         name: "0011_publish",
         sql: include_str!("sql/migrations/0011_publish.sql"),
+    },
+    Migration {
+        version: 13,
+        name: "0013_steer",
+        sql: include_str!("sql/migrations/0013_steer.sql"),
+    },
+    Migration { version: 16, name: "0016_due", sql: include_str!("sql/migrations/0016_due.sql") },
+    Migration {
+        version: 17,
+        name: "0017_adopted",
+        sql: include_str!("sql/migrations/0017_adopted.sql"),
     },
 ];
 

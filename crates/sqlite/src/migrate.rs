@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_relay", include_str!("sql/migrations/0005_relay.sql")),
     ("0006_settled", include_str!("sql/migrations/0006_settled.sql")),
     ("0007_leases", include_str!("sql/migrations/0007_leases.sql")),
+    ("0010_steer", include_str!("sql/migrations/0010_steer.sql")),
 ];
 
 #[async_trait]
