@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 14] = [
+const MIGRATIONS: [Migration; 16] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -75,6 +75,16 @@ const MIGRATIONS: [Migration; 14] = [
         version: 17,
         name: "0017_adopted",
         sql: include_str!("sql/migrations/0017_adopted.sql"),
+    },
+    Migration {
+        version: 18,
+        name: "0018_retention",
+        sql: include_str!("sql/migrations/0018_retention.sql"),
+    },
+    Migration {
+        version: 19,
+        name: "0019_checks",
+        sql: include_str!("sql/migrations/0019_checks.sql"),
     },
 ];
 
