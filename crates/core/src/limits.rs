@@ -41,8 +41,7 @@ pub const MAX_PAGE_BYTES: usize = 4 << 20;
 /// message says where. The stores' own functions have the same number.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// Longest topic: it is part of every message, and of names in sinks. PostgreSQL's functions let longer
-/// ones in, and relays set them aside; so for keys.
+/// Longest topic: it is part of every message, and of names in sinks.
 pub const MAX_TOPIC_BYTES: usize = 255;
 
 /// Longest key.
