@@ -257,7 +257,10 @@ macro_rules! __each_case {
                 dropped_while_nobody_has_the_lane_the_next_relay_goes_on,
                 only_the_dead_among_the_chosen_are_changed,
                 every_decision_leaves_an_audit_line,
-                a_dropped_message_frees_no_other_key;
+                a_dropped_message_frees_no_other_key,
+                a_decision_is_carried_out_page_by_page,
+                a_page_passes_over_what_is_not_chosen,
+                a_retried_message_goes_before_later_ones_of_its_key;
             outbox_retain(every):
                 nothing_is_sealed_that_is_young_or_unread,
                 what_was_sent_is_sealed_read_and_discarded,

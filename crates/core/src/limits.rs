@@ -41,8 +41,7 @@ pub const MAX_PAGE_BYTES: usize = 4 << 20;
 /// message says where. The stores' own functions have the same number.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// Longest topic: it is part of every message, and of names in sinks. PostgreSQL's functions let longer
-/// ones in, and relays set them aside; so for keys.
+/// Longest topic: it is part of every message, and of names in sinks.
 pub const MAX_TOPIC_BYTES: usize = 255;
 
 /// Longest key.
@@ -56,6 +55,9 @@ pub const MAX_PUBLISHED: usize = 10_000;
 
 /// Messages that are read with the head of a key from those set aside.
 pub const MAX_BEHIND: usize = 100;
+
+/// Dead messages that one page of a retry or a drop looks at: their lanes are locked meanwhile.
+pub const MAX_STEERED: usize = 1_000;
 
 /// Most rows that one listing returns; a reader asks for the next page.
 pub const MAX_LISTED: usize = 10_000;

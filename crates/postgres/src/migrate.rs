@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 12] = [
+const MIGRATIONS: [Migration; 17] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -69,6 +69,27 @@ const MIGRATIONS: [Migration; 12] = [
         version: 12,
         name: "0012_epoch",
         sql: include_str!("sql/migrations/0012_epoch.sql"),
+    },
+    Migration {
+        version: 13,
+        name: "0013_steer",
+        sql: include_str!("sql/migrations/0013_steer.sql"),
+    },
+    Migration { version: 16, name: "0016_due", sql: include_str!("sql/migrations/0016_due.sql") },
+    Migration {
+        version: 17,
+        name: "0017_adopted",
+        sql: include_str!("sql/migrations/0017_adopted.sql"),
+    },
+    Migration {
+        version: 18,
+        name: "0018_retention",
+        sql: include_str!("sql/migrations/0018_retention.sql"),
+    },
+    Migration {
+        version: 19,
+        name: "0019_checks",
+        sql: include_str!("sql/migrations/0019_checks.sql"),
     },
 ];
 

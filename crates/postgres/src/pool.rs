@@ -261,7 +261,7 @@ fn place(config: &Config) -> String {
 }
 
 /// Between half of `longest` and all of it, so that those who met once do not meet again.
-fn jitter(longest: Duration) -> Duration {
+pub(crate) fn jitter(longest: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) >> 32;
     longest / 2 + (longest / 2).mul_f64(random as f64 / f64::from(u32::MAX))
 }

@@ -122,7 +122,7 @@ impl Message {
         }
     }
 
-    /// Why no sink should get it: stores may let in what their functions do not look at.
+    /// Why no sink should get it: tables may hold what was written by others, or by versions that did not look.
     pub fn flaw(&self) -> Option<String> {
         too_long_names(&self.topic, self.key.as_deref())
     }

@@ -13,6 +13,7 @@ mod publish;
 mod retain;
 mod settle;
 mod source;
+mod steer;
 mod topics;
 
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
@@ -28,4 +29,5 @@ pub use publish::Publish;
 pub use retain::{Retain, Sealed};
 pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement, Waiting};
 pub use source::Outbox;
+pub use steer::{Decision, SteerPage, Steered, Steering};
 pub use topics::{Choice, Pattern, Route, Topics};

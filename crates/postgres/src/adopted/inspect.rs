@@ -4,7 +4,7 @@ use super::{Adopted, message::Found};
 use crate::{
     decode::get,
     outbox::inspect::{
-        Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, stuck, topic,
+        Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, steered, stuck, topic,
     },
     pool::Params,
 };
@@ -13,8 +13,8 @@ use tidegate_core::{
     InspectOutbox, MessageId, StoreError,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, Origin, OutboxStatus, Outstanding, Selection, Stored, Stuck,
-        StuckQuery, StuckState,
+        AuditLine, DeadGroup, Decision, Origin, OutboxStatus, Outstanding, SteerPage, Steered,
+        Stored, Stuck, StuckQuery, StuckState,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -79,39 +79,37 @@ impl InspectOutbox for Adopted {
         rows.first().map(message).transpose()
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let which = Columns::of(&which);
-        let [adopted, _] = self.mapped();
-        let params = [
-            adopted,
-            (&which.ids as _, Type::INT8_ARRAY),
-            (&which.topic as _, Type::TEXT),
-            (&which.sink as _, Type::TEXT),
-            (&which.reason as _, Type::TEXT),
-            (&by.who as _, Type::TEXT),
-            (&by.why as _, Type::TEXT),
-        ];
-        let sql = include_str!("../sql/adopted/retry_dead.sql");
-        let rows = self.pool.query("retry dead messages", sql, &params).await?;
-        self.changed(&rows).await
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let which = Columns::of(&which);
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        let which = Columns::of(&page.which);
         let [adopted, values] = self.mapped();
-        let params = [
-            adopted,
-            values,
+        let most = page.most as i64;
+        let chosen = [
             (&which.ids as _, Type::INT8_ARRAY),
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&by.who as _, Type::TEXT),
-            (&by.why as _, Type::TEXT),
+            (&page.after.0 as _, Type::INT8),
+            (&most as _, Type::INT8),
+            (&page.by.who as _, Type::TEXT),
+            (&page.by.why as _, Type::TEXT),
+            (&page.line as _, Type::INT8),
         ];
-        let sql = &self.statements.drop_dead;
-        let rows = self.pool.query("drop dead messages", sql, &params).await?;
-        self.changed(&rows).await
+        let rows = match page.decision {
+            Decision::Retry => {
+                let params: Vec<_> = [adopted].into_iter().chain(chosen).collect();
+                let sql = include_str!("../sql/adopted/retry_dead.sql");
+                self.pool.call("retry dead messages", sql, &params).await?
+            }
+            Decision::Drop => {
+                let params: Vec<_> = [adopted, values].into_iter().chain(chosen).collect();
+                let sql = &self.statements.drop_dead;
+                let rows = self.pool.query("drop dead messages", sql, &params).await?;
+                // If that fails, whoever has the lease does it when it renews it.
+                let _ = self.tend_noted().await;
+                rows
+            }
+        };
+        steered(&rows)
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -125,13 +123,5 @@ impl InspectOutbox for Adopted {
 impl Adopted {
     async fn inspect(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         self.pool.query(OPERATION, sql, params).await
-    }
-
-    /// How many messages were changed. The first of each key is found anew.
-    async fn changed(&self, rows: &[Row]) -> Result<u64, StoreError> {
-        // If that fails, whoever has the lease does it when it renews it.
-        let _ = self.tend(false).await;
-        let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
-        rows.first().map_or(Ok(0), messages)
     }
 }

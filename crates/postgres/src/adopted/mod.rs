@@ -19,6 +19,7 @@ mod shadow;
 mod share;
 mod sql;
 mod table;
+mod tend;
 
 pub use advice::Advice;
 pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};

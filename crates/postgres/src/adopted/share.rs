@@ -31,8 +31,11 @@ impl Adopted {
         };
         let settled = lease.settled;
         if lease.fence == held {
-            if lease.disturbed {
-                self.tend(true).await?;
+            if lease.disturbed
+                && let Err(error) = self.tend_noted().await
+            {
+                // The lease is renewed all the same; the table stays disturbed.
+                tracing::warn!("{error}; trying again when the lease is renewed");
             }
             return Ok(Shared { epoch, settled, relays: 1, ..Shared::default() });
         }
@@ -79,7 +82,7 @@ impl Adopted {
         ];
         let sql = include_str!("../sql/adopted/reroute.sql");
         self.pool.query(OPERATION, sql, &params).await?;
-        self.tend(true).await?;
+        self.tend().await?;
         let sql = include_str!("../sql/adopted/held.sql");
         let rows = self.pool.query(OPERATION, sql, &[(adopted, Type::TEXT)]).await?;
         let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
@@ -98,13 +101,6 @@ impl Adopted {
             aside: Vec::new(),
         };
         Ok((0..LANES).map(|lane| gained(Lane(lane))).collect())
-    }
-
-    /// Of every key that waits, the first becomes due unless something holds it.
-    pub(super) async fn tend(&self, calm: bool) -> Result<(), StoreError> {
-        let params = [(&self.plan.table.adopted as _, Type::TEXT), (&calm as _, Type::BOOL)];
-        self.pool.query(OPERATION, "select tidegate.tend_adopted($1, $2)", &params).await?;
-        Ok(())
     }
 
     pub(super) async fn give_back(&self, request: &GiveBack) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ mod retain;
 mod settle;
 pub(crate) mod share;
 mod state;
+pub(crate) mod tend;
 
 pub use publish::publish;
 

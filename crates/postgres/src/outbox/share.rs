@@ -1,6 +1,9 @@
 //! Lanes for relays, evenly.
 
-use super::state::{self, State};
+use super::{
+    state::{self, State},
+    tend::{tend_lanes, tend_noted},
+};
 use crate::{
     decode::{get, millis},
     error::corrupt,
@@ -66,8 +69,11 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
     }
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
     let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share as usize));
-    if !disturbed.is_empty() {
-        tend(pool, &disturbed, true).await?;
+    if !disturbed.is_empty()
+        && let Err(error) = tend_noted(pool, &disturbed).await
+    {
+        // The lanes are renewed all the same; they stay disturbed.
+        tracing::warn!("{error}; trying again when lanes are shared");
     }
     let (gained, settled) = match number("wanted")? {
         0 if unknown.lanes.is_empty() => Default::default(),
@@ -136,7 +142,7 @@ async fn take_over(
     let is_alive = |row: &Row| get::<&str>(OPERATION, row, "kind").is_ok_and(|it| it == "alive");
     if rows.iter().any(is_alive) {
         reroute(pool, &lanes, &request.routes).await?;
-        tend(pool, &lanes, true).await?;
+        tend_lanes(pool, &lanes).await?;
         rows = read_gained(pool, request, &lanes).await?;
     }
     let mut settled = 0;
@@ -165,14 +171,6 @@ async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), St
         (&sinks as _, Type::TEXT_ARRAY),
     ];
     pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
-    Ok(())
-}
-
-/// Of every key that waits in these lanes, the first becomes due unless something holds it.
-pub(super) async fn tend(pool: &Pool, lanes: &[Lane], calm: bool) -> Result<(), StoreError> {
-    let lanes = numbers(lanes);
-    let params = [(&lanes as _, Type::INT2_ARRAY), (&calm as _, Type::BOOL)];
-    pool.query(OPERATION, "select tidegate.tend($1, $2)", &params).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     "0001_batches",
     "0002_pace",
     "0003_loads",
@@ -16,6 +16,7 @@ const ALL: [&str; 8] = [
     "0006_settled",
     "0007_leases",
     "0008_numbers",
+    "0010_steer",
 ];
 
 fn pragma<T: rusqlite::types::FromSql>(path: &Path, name: &str) -> T {

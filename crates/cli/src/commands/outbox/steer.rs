@@ -7,31 +7,71 @@ use crate::{
     exit::Exit,
     out,
     show::{number::count, status::ago, table::table},
+    signals::Signals,
     units,
 };
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tidegate::{
     OutboxStore,
-    outbox::{AuditLine, Selection},
+    outbox::{AuditLine, Decision, Selection, Steering},
 };
+
+/// What the first signal is answered.
+const STOPPING: &str = "stopping after the messages in progress; again to end at once";
 
 /// Makes dead messages due again.
 pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
-    let by = by(&args);
-    let chosen = chosen(store, args).await?;
-    let named = chosen.ids.as_ref().map(Vec::len);
-    let messages = store.retry_dead(chosen, &by).await?;
-    say(app, "retried", messages, named)
+    steer(app, store, args, Decision::Retry).await
 }
 
 /// Removes dead messages for good.
 pub async fn drop(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
+    steer(app, store, args, Decision::Drop).await
+}
+
+/// Page by page: what is done when it fails or is stopped stays done, and the same command goes on from there.
+async fn steer(
+    app: &App,
+    store: &dyn OutboxStore,
+    args: SteerArgs,
+    decision: Decision,
+) -> Result<Exit> {
     let by = by(&args);
     let chosen = chosen(store, args).await?;
     let named = chosen.ids.as_ref().map(Vec::len);
-    let messages = store.drop_dead(chosen, &by).await?;
-    say(app, "dropped", messages, named)
+    let signals = Signals::listen(Some(STOPPING))?;
+    let what = match decision {
+        Decision::Retry => "retried",
+        Decision::Drop => "dropped",
+    };
+    let bar = app.draws().then(|| out::counting(what));
+    let mut steering = Steering::new(decision, chosen, by);
+    let ended = loop {
+        let stepped = steering.step(store).await;
+        if let Some(bar) = &bar {
+            bar.set_position(steering.messages());
+        }
+        match stepped {
+            Ok(true) if signals.code().is_none() => {}
+            Ok(more) => break Ok(more),
+            Err(error) => break Err(error),
+        }
+    };
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let stopped = signals.code().filter(|_| ended.as_ref().is_ok_and(|more| *more));
+    if ended.is_ok() || steering.messages() > 0 {
+        say(app, what, steering.messages(), named.filter(|_| matches!(ended, Ok(false))))?;
+    }
+    if let Err(error) = ended {
+        return Err(error).context("repeat the command to go on with the rest");
+    }
+    if stopped.is_some() {
+        app.say("stopped: repeat the command to go on with the rest");
+    }
+    Ok(stopped.map_or(Exit::Done, Exit::Stopped))
 }
 
 /// Nothing is chosen by accident.
