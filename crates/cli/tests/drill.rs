@@ -106,6 +106,16 @@ fn relays_lose_nothing_when_the_server_crashes_and_fails_over() {
     }
 }
 
+/// A crash takes settlements back that set failing messages aside.
+#[test]
+fn relays_lose_nothing_that_failed_before_a_crash() {
+    let how = ["--postgres", "--seconds", "14", "--crash-every", "2s", "--fail-share", "0.1"];
+    for seed in seeds() {
+        let report = check_relay(seed, &[how.as_slice(), &["--json"]].concat());
+        assert!(report["faults"]["crashes"].as_u64() > Some(2), "{report:#}");
+    }
+}
+
 #[test]
 fn workers_count_nothing_twice_when_the_server_crashes_and_fails_over() {
     for seed in seeds() {

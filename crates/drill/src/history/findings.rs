@@ -92,8 +92,10 @@ impl InFlight {
 pub struct Stall {
     /// Longest time without a delivery of the topic while committed messages waited.
     pub topic_ms: u64,
-    /// Longest time that one committed message waited.
+    /// Longest time that one committed message waited …
     pub message_ms: u64,
+    /// … and when it was committed, in milliseconds since the start.
+    pub message_at_ms: u64,
 }
 
 impl Findings {

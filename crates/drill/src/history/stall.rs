@@ -6,7 +6,7 @@ impl History {
     /// Only messages that the surviving server has, and that were delivered: others are judged elsewhere.
     pub(super) fn stall(&self, seen: &[Seen], stored: &[bool]) -> Stall {
         let mut events: Vec<(Moment, i32)> = Vec::new();
-        let mut message = 0;
+        let (mut message, mut message_at) = (0, 0);
         let all = self.attempts.iter().zip(seen).zip(stored);
         for ((attempt, seen), _) in all.filter(|((attempt, _), stored)| attempt.healthy && **stored)
         {
@@ -14,11 +14,19 @@ impl History {
                 continue;
             };
             // It may be delivered before its publisher has the acknowledgment.
-            events.push((committed.min(accepted), 1));
+            let committed = committed.min(accepted);
+            events.push((committed, 1));
             events.push((accepted, -1));
-            message = message.max(self.longest_without_fault(committed.min(accepted), accepted));
+            let waited = self.longest_without_fault(committed, accepted);
+            if waited > message {
+                (message, message_at) = (waited, committed);
+            }
         }
-        Stall { topic_ms: self.topic_stall(events) / 1000, message_ms: message / 1000 }
+        Stall {
+            topic_ms: self.topic_stall(events) / 1000,
+            message_ms: message / 1000,
+            message_at_ms: message_at / 1000,
+        }
     }
 
     /// Walks over commits (+1) and deliveries (−1).

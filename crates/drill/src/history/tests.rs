@@ -32,7 +32,7 @@ fn a_calm_history_has_no_findings() {
     let findings = calm(&[1, 2, 1, 3, 1]).judge();
     assert_eq!(wrong(&findings), [0; 4]);
     assert_eq!((findings.messages.stored, findings.messages.accepted), (5, 5));
-    assert_eq!(findings.stall, Stall { topic_ms: 1, message_ms: 1 });
+    assert_eq!(findings.stall, Stall { topic_ms: 1, message_ms: 1, message_at_ms: 10 });
     assert_eq!(findings.examples, Vec::<String>::new());
 }
 
@@ -149,7 +149,8 @@ fn a_stall_is_measured_between_server_faults() {
     // Message 3 is healthy: committed at 40 ms, delivered at 5 s.
     history.sightings[3].arrived = 5_000 * MS;
     history.sightings[3].answered = Some(5_001 * MS);
-    assert_eq!(history.judge().stall, Stall { topic_ms: 4_960, message_ms: 4_960 });
+    let expected = Stall { topic_ms: 4_960, message_ms: 4_960, message_at_ms: 40 };
+    assert_eq!(history.judge().stall, expected);
     history.server_faults = vec![ServerFault { from: 1_000 * MS, to: 2_000 * MS }];
     assert_eq!(history.judge().stall.message_ms, 3_000);
 }
