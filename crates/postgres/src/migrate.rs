@@ -1,8 +1,8 @@
 //! The schema: embedded migrations, each of which may be applied twice.
 
-use crate::{Postgres, decode::get};
+use crate::{Postgres, decode::get, limits::MIGRATION_DEADLINE};
 use async_trait::async_trait;
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashSet;
 use tidegate_core::{Kind, Migrate, StoreError, migrate::Schema};
 use tokio_postgres::{IsolationLevel, Transaction};
 
@@ -73,9 +73,6 @@ const MIGRATIONS: [Migration; 12] = [
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
-
-/// Indexes may have to be built.
-const MIGRATION_DEADLINE: Duration = Duration::from_secs(3_600);
 
 const LOCK: &str = include_str!("sql/migrate_lock.sql");
 

@@ -61,7 +61,7 @@ impl Adopted {
         let most: Vec<i64> = readers.iter().map(|reader| reader.most as i64).collect();
         self.pool
             .query(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 &self.statements.claim,
                 &[
                     (&self.plan.table.adopted, Type::TEXT),

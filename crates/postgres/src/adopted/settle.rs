@@ -68,7 +68,7 @@ impl Adopted {
         let aside = &news.aside;
         self.pool
             .query(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 &self.statements.settle,
                 &[
                     (&self.plan.table.adopted, Type::TEXT),
