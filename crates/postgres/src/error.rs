@@ -47,7 +47,11 @@ pub(crate) fn no_connection(
             return no_tls(operation, place, &failure);
         }
         other => {
-            let message = format!("no connection to PostgreSQL at {place}: {other}");
+            let problem = match other {
+                PoolError::Backend(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            let message = format!("no connection to PostgreSQL at {place}: {problem}");
             return StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message);
         }
     };
@@ -93,9 +97,10 @@ fn no_tls(operation: &'static str, place: &str, failure: &Failure) -> StoreError
 const CERTIFICATE: &str =
     "; the server wants a certificate of the client that names the user: give sslcert and sslkey";
 
-/// All that a server says about it is a text.
+/// All that a server says about it is a text. Whoever is trusted can only fail because of it.
 fn wants_certificate(answer: &DbError) -> bool {
-    LOGIN.contains(answer.code()) && answer.message().contains("certificate")
+    let texts = ["certificate", "\"trust\" authentication failed"];
+    LOGIN.contains(answer.code()) && texts.iter().any(|text| answer.message().contains(text))
 }
 
 /// What to do about an error of the driver, which has no more than its text.

@@ -44,6 +44,8 @@ pub(crate) const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the server may take to hear that a statement is no longer wanted.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take for one of several times that it is told.
+pub(crate) const CANCEL_TRY: Duration = Duration::from_secs(1);
 /// How long it has before it is told again.
 pub(crate) const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 

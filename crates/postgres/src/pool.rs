@@ -5,7 +5,8 @@ use crate::{
     connect::{Connection, Manager, Protection},
     error,
     limits::{
-        CANCEL_AGAIN, CANCEL_TIMEOUT, CONFLICT_PAUSE, CONFLICT_RETRIES, CONNECTIONS, of_lease,
+        CANCEL_AGAIN, CANCEL_TIMEOUT, CANCEL_TRY, CONFLICT_PAUSE, CONFLICT_RETRIES, CONNECTIONS,
+        of_lease,
     },
 };
 use deadpool::{Runtime, managed::Object};
@@ -339,7 +340,7 @@ impl Drop for Lent {
 async fn stop(connection: Connection) {
     let token = connection.cancel_token();
     loop {
-        let _ = token.cancel_query(connection.tls.clone()).await;
+        let _ = timeout(CANCEL_TRY, token.cancel_query(connection.tls.patient())).await;
         if timeout(CANCEL_AGAIN, connection.batch_execute("")).await.is_ok() {
             return;
         }

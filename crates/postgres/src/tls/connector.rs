@@ -7,7 +7,7 @@ use std::{
     io,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::{
@@ -42,12 +42,14 @@ pub(crate) struct Connector {
     /// `None` if TLS is never spoken.
     config: Option<Arc<ClientConfig>>,
     handshaken: Handshaken,
+    /// Waits for the server's end of the connection before this one's: see [`Self::patient`].
+    waits: bool,
 }
 
 impl Connector {
     /// Never speaks it.
     pub(crate) fn never() -> Self {
-        Self { config: None, handshaken: Handshaken::default() }
+        Self { config: None, handshaken: Handshaken::default(), waits: false }
     }
 
     /// The version of TLS that is spoken; `None` if none is.
@@ -56,7 +58,17 @@ impl Connector {
     }
 
     pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
-        Ok(Self { config: Some(settings.client()?), handshaken: Handshaken::default() })
+        Ok(Self {
+            config: Some(settings.client()?),
+            handshaken: Handshaken::default(),
+            waits: false,
+        })
+    }
+
+    /// For a connection that only carries the wish to cancel a statement: whoever got it closes the connection, and a
+    /// pooler that sees it closed before has not passed it on.
+    pub(crate) fn patient(&self) -> Self {
+        Self { handshaken: Handshaken::default(), waits: true, ..self.clone() }
     }
 }
 
@@ -84,6 +96,7 @@ impl TlsConnect<Socket> for Handshake {
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
             let Self { connector, host } = self;
+            let waits = connector.waits;
             let config = connector.config.ok_or_else(|| {
                 Failure::settings("TLS is not spoken here (sslmode=disable)".to_owned())
             })?;
@@ -93,17 +106,20 @@ impl TlsConnect<Socket> for Handshake {
             let handshake = TlsConnector::from(config).connect(name, socket);
             let stream = handshake.await.map_err(|error| Failure::of_handshake(&host, error))?;
             connector.handshaken.done(stream.get_ref().1.protocol_version());
-            Ok(Stream(stream))
+            Ok(Stream { stream, waits })
         })
     }
 }
 
 /// A connection over TLS.
-pub(crate) struct Stream(client::TlsStream<Socket>);
+pub(crate) struct Stream {
+    stream: client::TlsStream<Socket>,
+    waits: bool,
+}
 
 impl TlsStream for Stream {
     fn channel_binding(&self) -> ChannelBinding {
-        let certificates = self.0.get_ref().1.peer_certificates();
+        let certificates = self.stream.get_ref().1.peer_certificates();
         let hash = certificates.and_then(|all| all.first()).and_then(|it| server_end_point(it));
         hash.map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
@@ -115,7 +131,7 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -125,14 +141,20 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        while self.waits {
+            let mut rest = [0; 64];
+            let mut rest = ReadBuf::new(&mut rest);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut rest));
+            self.waits = read.is_ok() && !rest.filled().is_empty();
+        }
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
