@@ -168,6 +168,8 @@ fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
         (Kind::BadAddress, Permanent, "; check user and password in the URL")
     } else if AWAY.contains(code) || code.code().starts_with("08") {
         (Kind::Unreachable, Unavailable, "")
+    } else if TEXT.contains(code) {
+        (Kind::Corrupt, Permanent, "; the database's encoding and UTF-8 do not have the same texts")
     } else if *code == SqlState::QUERY_CANCELED {
         (Kind::Deadline, Transient, "; whether it took effect is unknown")
     } else if code.code().starts_with("40") || *code == SqlState::LOCK_NOT_AVAILABLE {
@@ -187,6 +189,10 @@ const SCHEMA: [SqlState; 5] = [
     SqlState::UNDEFINED_COLUMN,
     SqlState::UNDEFINED_OBJECT,
 ];
+
+/// A text cannot be converted.
+const TEXT: [SqlState; 2] =
+    [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
 
 const LOGIN: [SqlState; 2] =
     [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION];

@@ -6,6 +6,7 @@
 
 mod advice;
 mod claim;
+mod encoding;
 mod inspect;
 mod mapping;
 mod message;
@@ -99,6 +100,10 @@ impl Adopted {
     /// How many statements were sent so far.
     pub fn statements(&self) -> u64 {
         self.pool.statements()
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {

@@ -54,6 +54,8 @@ impl Adopted {
         settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
         let poison = rows.poison();
         poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
+        let encoding = &self.plan.table.encoding;
+        news.aside.reason.iter_mut().for_each(|reason| *reason = encoding.fit(reason));
         news.settled.extend(set);
         news.settled.extend(vanished.into_iter().chain(poison.into_iter().map(|(id, _)| id)));
         news
