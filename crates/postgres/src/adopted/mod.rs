@@ -26,7 +26,7 @@ pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};
 pub use order::Order;
 pub use shadow::{PoisonRow, ShadowReport, TopicCount};
 
-use crate::{Postgres, pool::Pool};
+use crate::{Postgres, Protection, pool::Pool};
 use async_trait::async_trait;
 use mapping::refused;
 use resolve::Plan;
@@ -95,6 +95,11 @@ impl Adopted {
         });
         let preset = self.preset.and_then(Preset::remark).map(str::to_owned);
         [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
+    }
+
+    /// How the latest connection is protected against others on the way.
+    pub fn protection(&self) -> Option<Protection> {
+        self.pool.protection()
     }
 
     /// How many statements were sent so far.

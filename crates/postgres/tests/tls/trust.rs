@@ -118,7 +118,8 @@ async fn a_server_without_tls_is_refused_where_it_is_required() {
     let bound = protection("channel_binding=require").await.unwrap_err().to_string();
     assert!(bound.contains("channel_binding=require needs TLS"), "{bound}");
     // Nobody is on the way there.
-    let socket = server.directory().display();
+    let socket = server.directory();
+    let socket = socket.display();
     let local =
         format!("host={socket} port={} user=postgres sslmode=verify-full", server.cluster.port());
     let store = Postgres::connect(&local).await.unwrap();
