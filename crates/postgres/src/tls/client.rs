@@ -2,7 +2,7 @@
 
 use super::{
     Failure, Roots, Settings, Verification, key,
-    verify::{Anyone, Signed},
+    verify::{Judge, Trust},
 };
 use rustls::{
     ClientConfig, RootCertStore,
@@ -46,7 +46,7 @@ fn verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Failure> {
     Ok(match (settings.verification, &settings.roots) {
-        (Verification::None, _) => Arc::new(Anyone::new(provider)),
+        (Verification::None, _) => Arc::new(Judge { trust: None, provider }),
         (verification, Roots::File(path)) => {
             let certificates = certificates("sslrootcert", path)?;
             let mut roots = RootCertStore::empty();
@@ -57,7 +57,8 @@ fn verifier(
                 })?;
             }
             let check_name = verification == Verification::Name;
-            Arc::new(Signed::new(roots, certificates, check_name, provider))
+            let trust = Some(Trust { roots, known: certificates, check_name });
+            Arc::new(Judge { trust, provider })
         }
         (_, Roots::System) => Arc::new(Verifier::new(provider).map_err(|error| {
             Failure::settings(format!(
