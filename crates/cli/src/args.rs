@@ -345,6 +345,8 @@ pub struct MigrateArgs {
     /// Only print the migrations, for a tool of your own
     #[arg(long)]
     pub print: bool,
+    #[command(flatten)]
+    pub table: outbox::TableFlags,
 }
 
 /// What was typed. What cannot be understood is told in one line.

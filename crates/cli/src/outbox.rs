@@ -4,7 +4,7 @@ use crate::{app::App, store};
 use anyhow::{Result, bail};
 use std::sync::Arc;
 use tidegate::{
-    Access, OutboxStore,
+    Access, OutboxStore, Protection,
     adopted::{Adopted, Mapping, Preset},
 };
 
@@ -15,21 +15,26 @@ pub struct Opened {
     pub name: String,
     /// If it is a table that was there before.
     pub adopted: Option<Arc<Adopted>>,
+    /// How the connection to it is protected, if it has one.
+    pub protection: Option<Protection>,
 }
 
 /// Opens the outbox that flags and settings name.
 pub async fn open(app: &App, preset: Option<Preset>) -> Result<Opened> {
-    let store = app.address.open(Access::Create).await?;
-    Ok(match table(app, preset).await? {
-        Some(adopted) => {
-            let name = format!("the table {}", adopted.table());
-            Opened { store: adopted.clone(), name, adopted: Some(adopted) }
-        }
-        None => {
-            let name = store::kind(&store).to_owned();
-            Opened { store: store.outbox_store(), name, adopted: None }
-        }
-    })
+    open_as(app, preset, Access::Create).await
+}
+
+/// The same, with or without making what is not there. Beside a table that was there before, the database
+/// need not be fit for a store.
+pub async fn open_as(app: &App, preset: Option<Preset>, access: Access) -> Result<Opened> {
+    if let Some(adopted) = table(app, preset).await? {
+        tidegate::ready(&*adopted, access).await?;
+        let (name, protection) = (format!("the table {}", adopted.table()), adopted.protection());
+        return Ok(Opened { store: adopted.clone(), name, adopted: Some(adopted), protection });
+    }
+    let store = app.address.open(access).await?;
+    let (name, protection) = (store::kind(&store).to_owned(), store.protection());
+    Ok(Opened { store: store.outbox_store(), name, adopted: None, protection })
 }
 
 /// Opens the table that was there before, if flags or settings name one.
@@ -41,7 +46,7 @@ pub async fn table(app: &App, preset: Option<Preset>) -> Result<Option<Arc<Adopt
         (Some(preset), None) => Mapping::of(preset),
         (Some(preset), Some(mapping)) => Mapping { preset: Some(preset), ..mapping },
     };
-    if !app.address.url().starts_with("postgres") {
+    if !tidegate::is_postgres(app.address.url()) {
         bail!("a table that was there before is read on PostgreSQL: name the server with --store");
     }
     Ok(Some(Arc::new(Adopted::open(app.address.url(), mapping).await?)))

@@ -24,9 +24,14 @@ impl Address {
         if url == "memory" {
             bail!("`memory` is no store; did you mean `memory:`?");
         }
+        if tidegate::is_postgres(&url) {
+            return Ok(Self(url));
+        }
         if url.contains('=') && !url.contains(':') {
-            // Settings as libpq has them, perhaps with a password.
-            bail!("that is no store: write postgres://USER@HOST/DATABASE");
+            // Perhaps settings as libpq has them, with a password.
+            bail!(
+                "that is no store: write postgres://USER@HOST/DATABASE, or host=HOST dbname=DATABASE"
+            );
         }
         if !url.contains(':') {
             bail!("`{url}` is no store: write sqlite:{url} for a file, or postgres://…");
@@ -79,13 +84,10 @@ impl Address {
 }
 
 fn without_password(url: &str) -> String {
-    let hidden = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let (user, host) = rest.rsplit_once('@')?;
-        let (user, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{user}@{host}"))
-    };
-    hidden().unwrap_or_else(|| url.to_owned())
+    match tidegate::is_postgres(url) {
+        true => tidegate::without_password(url),
+        false => url.to_owned(),
+    }
 }
 
 /// One batch and where it stands; an unknown one is an error.
@@ -125,7 +127,7 @@ mod tests {
         assert!(!error.contains("secret"));
         assert!(refused("batches.db").contains("sqlite:batches.db"));
         assert!(refused("memory").contains("did you mean `memory:`?"));
-        assert!(!refused("host=db password=secret").contains("secret"));
+        assert!(!refused("Host=db password=secret").contains("secret"));
         assert_eq!(Address::new(Some(String::new())).unwrap().url(), DEFAULT);
     }
 
@@ -133,6 +135,8 @@ mod tests {
     fn hints_show_no_password() {
         let flag = |url: &str| Address::new(Some(url.to_owned())).unwrap().flag();
         assert_eq!(flag("postgres://tide:a@b:c@db/tide"), " --store postgres://tide@db/tide");
+        assert_eq!(flag("host=db password=secret user=tide"), " --store 'host=db user=tide'");
+        assert_eq!(flag("postgres://db/x?password=secret"), " --store postgres://db/x");
         assert_eq!(flag("sqlite:my runs.db"), " --store 'sqlite:my runs.db'");
         assert_eq!(flag(DEFAULT), "");
     }

@@ -3,7 +3,7 @@
 use crate::{
     decode::{batch, get, millis},
     error::corrupt,
-    pool::Pool,
+    pool::{Call, Pool},
 };
 use std::time::Duration;
 use tidegate_core::{
@@ -23,7 +23,7 @@ pub(crate) async fn claim(pool: &Pool, request: &ClaimRequest) -> Result<Claim, 
     let least: Vec<i64> = lengths.known.iter().map(|(_, length)| runs(length.least)).collect();
     let rows = pool
         .query(
-            OPERATION,
+            Call::under(OPERATION, request.lease),
             include_str!("sql/claim.sql"),
             &[
                 (&request.worker.0, Type::TEXT),

@@ -2,7 +2,7 @@
 
 use crate::{
     decode::{get, millis},
-    pool::Pool,
+    pool::{Call, Pool},
 };
 use std::collections::HashSet;
 use tidegate_core::{Fence, Items, Lease, StoreError, source::Renewal};
@@ -16,7 +16,7 @@ pub(crate) async fn renew(pool: &Pool, request: &Renewal) -> Result<Vec<Fence>, 
     let (ranges, retries) = (Ranges::of(&request.leases), Retries::of(&request.leases));
     let rows = pool
         .query(
-            "renew",
+            Call::under("renew", request.lease),
             include_str!("sql/renew.sql"),
             &[
                 (&millis(request.lease), Type::INT8),

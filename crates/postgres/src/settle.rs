@@ -3,7 +3,7 @@
 use crate::{
     decode::{get, millis},
     error::corrupt,
-    pool::Pool,
+    pool::{Call, Pool},
 };
 use tidegate_core::{
     Fence, StoreError,
@@ -32,7 +32,7 @@ async fn send(
     let lease = millis(settlement.lease);
     let rows = pool
         .query(
-            OPERATION,
+            Call::under(OPERATION, settlement.lease),
             include_str!("sql/settle.sql"),
             &[
                 (&lease, Type::INT8),

@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tidegate_core::{Class, Kind, Memory, OutboxStore, Source, Store, StoreError, migrate::Schema};
-use tidegate_postgres::Postgres;
+use tidegate_core::{
+    Class, Kind, Memory, Migrate, OutboxStore, Source, Store, StoreError, migrate::Schema,
+};
+use tidegate_postgres::{Postgres, Protection, is_address as is_postgres};
 use tidegate_sqlite::{Open, Sqlite};
 
 /// What may happen to a store that has no schema yet.
@@ -53,6 +55,14 @@ impl OpenStore {
         }
     }
 
+    /// How its connections are protected against others on the way; `None` if it has none.
+    pub fn protection(&self) -> Option<Protection> {
+        match &self.kind {
+            StoreKind::Memory(_) | StoreKind::Sqlite(_) => None,
+            StoreKind::Postgres(store) => store.protection(),
+        }
+    }
+
     /// How many SQL statements were executed through this handle so far.
     pub fn statements(&self) -> u64 {
         match &self.kind {
@@ -75,19 +85,17 @@ impl Deref for OpenStore {
     }
 }
 
-/// Opens a store: `memory:`, `sqlite:FILE` or `postgres://…`.
+/// Opens a store: `memory:`, `sqlite:FILE`, `postgres://…`, or `host=…` as libpq has it.
 pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
     let kind = match url.split_once(':') {
         Some(("memory", "")) => StoreKind::Memory(Arc::new(Memory::new(since_1970))),
         Some(("memory", _)) => return Err(refuse("memory: takes no name: write --store memory:")),
         Some(("sqlite", path)) => StoreKind::Sqlite(Arc::new(open_sqlite(path, access)?)),
-        Some(("postgres" | "postgresql", _)) => {
-            StoreKind::Postgres(Arc::new(Postgres::connect(url).await?))
-        }
+        _ if is_postgres(url) => StoreKind::Postgres(Arc::new(Postgres::connect(url).await?)),
         _ => return Err(bad_address(url)),
     };
     let store = OpenStore { kind };
-    ready(&store, access).await?;
+    ready(&*store, access).await?;
     Ok(store)
 }
 
@@ -97,7 +105,7 @@ pub fn script(url: &str) -> Result<String, StoreError> {
     match url.split_once(':') {
         Some(("memory", _)) => Err(refuse("a memory: store has no schema")),
         Some(("sqlite", _)) => Ok(tidegate_sqlite::script()),
-        Some(("postgres" | "postgresql", _)) => Ok(tidegate_postgres::script()),
+        _ if is_postgres(url) => Ok(tidegate_postgres::script()),
         _ => Err(bad_address(url)),
     }
 }
@@ -112,7 +120,8 @@ fn open_sqlite(path: &str, access: Access) -> Result<Sqlite, StoreError> {
     Sqlite::open(path, how)
 }
 
-async fn ready(store: &OpenStore, access: Access) -> Result<(), StoreError> {
+/// Sees to the schema of a store, or of what is remembered about an adopted table, as `access` says.
+pub async fn ready(store: &(impl Migrate + ?Sized), access: Access) -> Result<(), StoreError> {
     if access == Access::Unchecked {
         return Ok(());
     }

@@ -41,9 +41,11 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
         let advice = table.advice().into_iter();
         findings.extend(advice.map(|it| finding(it.problem, it.ddl)));
     }
-    match app.address.open(Access::Existing).await {
-        Ok(_) => {
-            let opened = outbox::open(app, preset).await?;
+    match outbox::open_as(app, preset, Access::Existing).await {
+        Ok(opened) => {
+            if let Some(protection) = opened.protection {
+                app.say(&format!("the connection to PostgreSQL: {protection}"));
+            }
             findings.extend(of_status(&opened.store.outbox().await?));
         }
         Err(error) => findings.push(finding(format!("{error:#}"), "mend this first")),

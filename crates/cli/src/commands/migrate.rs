@@ -1,9 +1,9 @@
 //! `tidegate migrate`: the schema of a store.
 
-use crate::{app::App, args::MigrateArgs, exit::Exit, out};
+use crate::{app::App, args::MigrateArgs, exit::Exit, out, outbox};
 use anyhow::Result;
 use serde_json::json;
-use tidegate::Access;
+use tidegate::{Access, Migrate};
 
 /// Applies what is missing, or prints all of it.
 pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
@@ -11,8 +11,10 @@ pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
         out::data(&tidegate::script(app.address.url())?)?;
         return Ok(Exit::Done);
     }
-    let store = app.address.open(Access::Unchecked).await?;
-    let applied = store.migrate().await?;
+    let applied = match outbox::table(app, args.table.preset).await? {
+        Some(table) => table.migrate().await?,
+        None => app.address.open(Access::Unchecked).await?.migrate().await?,
+    };
     if app.json {
         out::json(&json!({ "applied": applied }))?;
     }

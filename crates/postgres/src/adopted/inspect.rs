@@ -1,6 +1,10 @@
 //! Reading for people, and what they decide.
 
-use super::{Adopted, message::Found};
+use super::{
+    Adopted,
+    message::Found,
+    sql::{Shown, Statements},
+};
 use crate::{
     decode::get,
     outbox::inspect::{
@@ -10,7 +14,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use tidegate_core::{
-    InspectOutbox, MessageId, StoreError,
+    InspectOutbox, Kind, MessageId, StoreError,
     limits::MAX_LISTED,
     outbox::{
         AuditLine, DeadGroup, Decision, Origin, OutboxStatus, Outstanding, SteerPage, Steered,
@@ -24,7 +28,7 @@ const OPERATION: &str = "inspect outbox";
 #[async_trait]
 impl InspectOutbox for Adopted {
     async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
-        let topics = self.inspect(&self.statements.status, &self.mapped()).await?;
+        let topics = self.inspect_shown(|it| &it.status, &self.mapped()).await?;
         let sql = include_str!("../sql/adopted/relays.sql");
         let relays = self.inspect(sql, &self.mapped()[..1]).await?;
         let oldest_snapshot = self.inspect(OLDEST_SNAPSHOT, &[]).await?;
@@ -63,7 +67,7 @@ impl InspectOutbox for Adopted {
             (&query.after.0 as _, Type::INT8),
             (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
         ];
-        self.inspect(&self.statements.stuck, &params).await?.iter().map(stuck).collect()
+        self.inspect_shown(|it| &it.stuck, &params).await?.iter().map(stuck).collect()
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
@@ -71,8 +75,9 @@ impl InspectOutbox for Adopted {
         let [adopted, values] = self.mapped();
         let params = [adopted, values, (&row_key as _, Type::TEXT), (&id.0 as _, Type::INT8)];
         let rows = self.inspect(&self.statements.row, &params).await?;
+        let texts = self.texts(&rows).await?;
         let message = |row: &Row| {
-            let found = Found::read(&self.plan, row)?;
+            let found = Found::read(&self.plan, &texts, row)?;
             let message = found.message(id, Origin::Lane { due_in: None });
             Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
         };
@@ -123,5 +128,20 @@ impl InspectOutbox for Adopted {
 impl Adopted {
     async fn inspect(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         self.pool.query(OPERATION, sql, params).await
+    }
+
+    /// Shows texts as they are if the server can convert all of them.
+    async fn inspect_shown(
+        &self,
+        statement: fn(&Shown) -> &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Statements { shown, shown_as_ascii, .. } = &self.statements;
+        match self.inspect(statement(shown), params).await {
+            Err(error) if error.kind() == Kind::Corrupt => {
+                self.inspect(statement(shown_as_ascii), params).await
+            }
+            answer => answer,
+        }
     }
 }

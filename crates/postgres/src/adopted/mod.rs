@@ -6,6 +6,7 @@
 
 mod advice;
 mod claim;
+mod encoding;
 mod inspect;
 mod mapping;
 mod message;
@@ -26,7 +27,7 @@ pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};
 pub use order::Order;
 pub use shadow::{PoisonRow, ShadowReport, TopicCount};
 
-use crate::{Postgres, pool::Pool};
+use crate::{Postgres, Protection, pool::Pool};
 use async_trait::async_trait;
 use mapping::refused;
 use resolve::Plan;
@@ -97,9 +98,18 @@ impl Adopted {
         [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
     }
 
+    /// How the latest connection is protected against others on the way.
+    pub fn protection(&self) -> Option<Protection> {
+        self.pool.protection()
+    }
+
     /// How many statements were sent so far.
     pub fn statements(&self) -> u64 {
         self.pool.statements()
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {

@@ -54,6 +54,8 @@ impl Adopted {
         settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
         let poison = rows.poison();
         poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
+        let encoding = &self.plan.table.encoding;
+        news.aside.reason.iter_mut().for_each(|reason| *reason = encoding.fit(reason));
         news.settled.extend(set);
         news.settled.extend(vanished.into_iter().chain(poison.into_iter().map(|(id, _)| id)));
         news
@@ -68,7 +70,7 @@ impl Adopted {
         let aside = &news.aside;
         self.pool
             .query(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 &self.statements.settle,
                 &[
                     (&self.plan.table.adopted, Type::TEXT),

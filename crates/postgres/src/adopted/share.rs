@@ -18,6 +18,7 @@ const OPERATION: &str = "share lanes";
 
 impl Adopted {
     pub(super) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
+        self.pool.lease(request.lease);
         let held = request.held.first().map_or(Fence::NOBODY, |lease| lease.fence);
         let lost = || request.held.iter().map(|lease| lease.lane).collect();
         let (epoch, lease) = loop {
@@ -56,7 +57,7 @@ impl Adopted {
             (&held.0 as _, Type::INT8),
         ];
         let sql = include_str!("../sql/adopted/share.sql");
-        let rows = self.pool.query(OPERATION, sql, &params).await?;
+        let rows = self.pool.query(self.pool.leased(OPERATION), sql, &params).await?;
         let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
         let epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
         let lease = |fence| {
@@ -81,10 +82,11 @@ impl Adopted {
             (&sinks as _, Type::TEXT_ARRAY),
         ];
         let sql = include_str!("../sql/adopted/reroute.sql");
-        self.pool.query(OPERATION, sql, &params).await?;
+        self.pool.query(self.pool.leased(OPERATION), sql, &params).await?;
         self.tend().await?;
         let sql = include_str!("../sql/adopted/held.sql");
-        let rows = self.pool.query(OPERATION, sql, &[(adopted, Type::TEXT)]).await?;
+        let rows =
+            self.pool.query(self.pool.leased(OPERATION), sql, &[(adopted, Type::TEXT)]).await?;
         let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
         let cursor = {
             let mut rows = self.rows();
@@ -108,7 +110,7 @@ impl Adopted {
         let params =
             [(&self.plan.table.adopted as _, Type::TEXT), (&lease.fence.0 as _, Type::INT8)];
         let sql = include_str!("../sql/adopted/give_back.sql");
-        self.pool.query("give back lanes", sql, &params).await?;
+        self.pool.query(self.pool.leased("give back lanes"), sql, &params).await?;
         Ok(())
     }
 }

@@ -166,7 +166,7 @@ impl Postgres {
         let sql = include_str!("../sql/outbox/claim.sql");
         self.pool
             .read(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 sql,
                 &[
                     (&numbers, Type::INT4_ARRAY),

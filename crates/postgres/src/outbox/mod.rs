@@ -61,7 +61,7 @@ impl Postgres {
         const OPERATION: &str = "read outbox";
         let read = async || {
             let sql = include_str!("../sql/outbox/name.sql");
-            let rows = self.pool.query(OPERATION, sql, &[]).await?;
+            let rows = self.pool.query(self.pool.leased(OPERATION), sql, &[]).await?;
             let row =
                 rows.first().ok_or_else(|| crate::error::corrupt(OPERATION, "it has no row"))?;
             get(OPERATION, row, "name")

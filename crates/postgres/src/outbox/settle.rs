@@ -26,7 +26,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
     let done: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
     let rows = pool
         .query(
-            OPERATION,
+            pool.leased(OPERATION),
             include_str!("../sql/outbox/settle.sql"),
             &[
                 (&lanes.lane, Type::INT2_ARRAY),
@@ -60,7 +60,7 @@ async fn advance(
 ) -> Result<Settled, StoreError> {
     let rows = pool
         .query(
-            OPERATION,
+            pool.leased(OPERATION),
             include_str!("../sql/outbox/advance.sql"),
             &[
                 (&settlement.epoch.0, Type::TEXT),

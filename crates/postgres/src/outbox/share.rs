@@ -21,6 +21,7 @@ use tokio_postgres::{Row, types::Type};
 const OPERATION: &str = "share lanes";
 
 pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreError> {
+    pool.lease(request.lease);
     loop {
         if let Some(shared) = try_share(pool, request).await? {
             return Ok(shared);
@@ -31,7 +32,7 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
 
 /// Begins an epoch unless there is one.
 pub(crate) async fn begin_epoch(pool: &Pool, operation: &'static str) -> Result<(), StoreError> {
-    pool.call(operation, include_str!("../sql/outbox/begin_epoch.sql"), &[]).await?;
+    pool.call(pool.leased(operation), include_str!("../sql/outbox/begin_epoch.sql"), &[]).await?;
     Ok(())
 }
 
@@ -45,7 +46,7 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
         (&lanes as _, Type::INT2_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
     ];
-    let rows = pool.query(OPERATION, sql, &params).await?;
+    let rows = pool.query(pool.leased(OPERATION), sql, &params).await?;
     let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
     let Some(epoch) = get::<Option<String>>(OPERATION, first, "epoch")?.map(Epoch) else {
         return Ok(None);
@@ -105,7 +106,8 @@ async fn take(
         (&unknown.lanes as _, Type::INT2_ARRAY),
         (&unknown.fences as _, Type::INT8_ARRAY),
     ];
-    let rows = pool.call(OPERATION, include_str!("../sql/outbox/take.sql"), &params).await?;
+    let rows =
+        pool.call(pool.leased(OPERATION), include_str!("../sql/outbox/take.sql"), &params).await?;
     let taken = rows.iter().map(|row| {
         let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
         Ok((lane, new_lane(lane, row)?))
@@ -158,7 +160,7 @@ async fn take_over(
 async fn read_gained(pool: &Pool, request: &Share, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
     let lanes = numbers(lanes);
     let params = [(&lanes as _, Type::INT2_ARRAY), (&request.relay.0 as _, Type::TEXT)];
-    pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await
+    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/gained.sql"), &params).await
 }
 
 async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), StoreError> {
@@ -170,7 +172,7 @@ async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), St
         (&regexes as _, Type::TEXT_ARRAY),
         (&sinks as _, Type::TEXT_ARRAY),
     ];
-    pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
+    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/reroute.sql"), &params).await?;
     Ok(())
 }
 
@@ -197,7 +199,8 @@ pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), Sto
         (&lanes as _, Type::INT2_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
     ];
-    pool.call("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
+    pool.call(pool.leased("give back lanes"), include_str!("../sql/outbox/give_back.sql"), &params)
+        .await?;
     Ok(())
 }
 

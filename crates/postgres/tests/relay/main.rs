@@ -8,7 +8,11 @@ mod faults;
 mod history;
 mod load;
 mod poison;
+#[allow(dead_code, reason = "the other tests use more of it")]
+#[path = "../support/proxy.rs"]
+mod proxy;
 mod server;
+mod silence;
 mod sink;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]

@@ -35,6 +35,11 @@ pub struct Database {
 impl Database {
     /// Creates a database on the server whose URL is in the environment under `variable`.
     pub async fn create(variable: &str) -> Self {
+        Self::create_in(variable, "UTF8").await
+    }
+
+    /// The same, with another encoding.
+    pub async fn create_in(variable: &str, encoding: &str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let url = env::var(variable).unwrap_or_else(|_| {
             panic!("{variable} is not set: these tests need a server; use `cargo xtask test`")
@@ -43,7 +48,8 @@ impl Database {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tidegate_test_{}_{count}", process::id());
         execute(&server, &format!("drop database if exists {name} with (force)")).await;
-        execute(&server, &format!("create database {name}")).await;
+        let kind = format!("encoding '{encoding}' locale 'C' template template0");
+        execute(&server, &format!("create database {name} {kind}")).await;
         Self { server, name }
     }
 

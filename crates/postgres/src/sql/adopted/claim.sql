@@ -60,7 +60,7 @@ due as materialized (
 select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as found,
     null::bigint as id, null::integer as attempts, null as sink, null::bigint as key_hash,
     null as state, null as row_key, null as topic, null as key, null::bytea as payload,
-    null::text[] as header_values, null as header_map, null::bigint as published_ms,
+    {no_headers} as header_values, null as header_map, null::bigint as published_ms,
     (
         select extract(epoch from min(a.due_at) - now())::double precision
         from tidegate.adopted_aside a
