@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 12] = [
+const MIGRATIONS: [Migration; 13] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -69,6 +69,11 @@ const MIGRATIONS: [Migration; 12] = [
         version: 12,
         name: "0012_epoch",
         sql: include_str!("sql/migrations/0012_epoch.sql"),
+    },
+    Migration {
+        version: 14,
+        name: "0014_losses",
+        sql: include_str!("sql/migrations/0014_losses.sql"),
     },
 ];
 
