@@ -30,7 +30,10 @@ pub(crate) fn claim(sql: &Sql, request: &ClaimRequest) -> Result<Claim, Failure>
     let soon = lost.split_and_give_up(sql, now)?;
     let next_due = match soon {
         true => Some(now),
-        false => next_due(sql, &wanted, alone, now)?,
+        false => {
+            let granted = (!leases.is_empty()).then_some(now.plus(request.lease));
+            next_due(sql, &wanted, alone, now)?.into_iter().chain(granted).min()
+        }
     };
     let next_due = next_due.map(|due| due.since(now));
     Ok(Claim { next_due, ..answer(sql, request, wanted, leases)? })

@@ -44,7 +44,11 @@ impl Content {
         leases.extend(self.claim_fresh(claiming, slots - leases.len(), &active));
         let soon = !lost_for_good.is_empty();
         lost_for_good.into_iter().for_each(|place| self.split_or_give_up(place, now));
-        let next_due = if soon { Some(Duration::ZERO) } else { self.next_due(claiming) };
+        let granted = (!leases.is_empty()).then_some(request.lease);
+        let next_due = match soon {
+            true => Some(Duration::ZERO),
+            false => self.next_due(claiming).into_iter().chain(granted).min(),
+        };
         Claim { settled, next_due, ..self.answer(&request, leases) }
     }
 

@@ -72,7 +72,7 @@ broken as materialized (
     join open o on o.id = l.batch_id
     where l.expires_at <= now()
         and case
-            when l.hi - l.lo = 1 then l.tries >= greatest(o.max_attempts, 4)
+            when l.hi - l.lo = 1 then l.tries >= greatest(o.max_attempts, 5)
             else l.tries >= 2 + l.suspect::integer
         end
     order by l.batch_id, l.hi
@@ -114,7 +114,7 @@ broken_retry as materialized (
     from tidegate.exception e
     join open o on o.id = e.batch_id
     where e.state = 'retry' and e.tries >= 2 and e.due_at <= now()
-        and e.tries >= greatest(o.max_attempts, 4)
+        and e.tries >= greatest(o.max_attempts, 5)
     order by e.batch_id, e.index
     limit $2
     for update of e skip locked
@@ -145,7 +145,7 @@ alone_range as materialized (
     join mine m on not m.suspect and m.slots > 0
     where l.expires_at <= now() and (l.suspect or l.tries >= 2)
         and case
-            when l.hi - l.lo = 1 then l.tries < greatest(o.max_attempts, 4)
+            when l.hi - l.lo = 1 then l.tries < greatest(o.max_attempts, 5)
             else l.tries < 2 + l.suspect::integer
         end
     order by l.batch_id, l.hi
@@ -166,7 +166,7 @@ alone_retry as materialized (
     join open o on o.id = e.batch_id
     join mine m on not m.suspect and m.slots > 0
     where e.state = 'retry' and e.tries >= 2 and e.due_at <= now()
-        and e.tries < greatest(o.max_attempts, 4) and not exists (select from alone_range)
+        and e.tries < greatest(o.max_attempts, 5) and not exists (select from alone_range)
     order by e.batch_id, e.index
     limit 1
     for update of e skip locked
@@ -383,7 +383,7 @@ upcoming as (
         -- A suspect is nothing to come back for while the worker holds another.
         and not (a.barred and l.expires_at <= now() and (l.suspect or l.tries >= 2)
             and case
-                when l.hi - l.lo = 1 then l.tries < greatest(o.max_attempts, 4)
+                when l.hi - l.lo = 1 then l.tries < greatest(o.max_attempts, 5)
                 else l.tries < 2 + l.suspect::integer
             end)
     union all
@@ -398,7 +398,7 @@ upcoming as (
         join tidegate.exception e on e.batch_id = o.id and e.state = 'retry' and e.tries >= 2
         left join alone_retry t on t.batch_id = e.batch_id and t.index = e.index
         where e.due_at <= now() and t.index is null
-            and (not a.barred or e.tries >= greatest(o.max_attempts, 4))
+            and (not a.barred or e.tries >= greatest(o.max_attempts, 5))
         limit 1
     )
     union all

@@ -8,7 +8,7 @@ FROM (
         FROM lease
         WHERE batch_id = batch.id AND NOT (
             ?2 AND expires_ms <= ?3 AND (suspect OR hi - lo = 1)
-            AND (tries = 2 OR hi - lo = 1) AND tries BETWEEN 2 AND max(max_attempts, 4) - 1
+            AND (tries = 2 OR hi - lo = 1) AND tries BETWEEN 2 AND max(max_attempts, 5) - 1
         )
     ) AS due_ms
     FROM json_each(?1) AS wanted JOIN batch ON batch.id = wanted.value
@@ -17,7 +17,7 @@ FROM (
         SELECT min(due_ms)
         FROM exception
         WHERE batch_id = batch.id AND state = 'retry' AND NOT (
-            ?2 AND due_ms <= ?3 AND tries BETWEEN 2 AND max(max_attempts, 4) - 1
+            ?2 AND due_ms <= ?3 AND tries BETWEEN 2 AND max(max_attempts, 5) - 1
         )
     )
     FROM json_each(?1) AS wanted JOIN batch ON batch.id = wanted.value
