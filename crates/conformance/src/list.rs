@@ -116,6 +116,7 @@ macro_rules! __each_case {
                 a_retry_that_ends_its_workers_is_given_up_alone,
                 what_is_given_back_is_not_lost,
                 a_worker_that_is_alive_takes_its_loss_back,
+                a_lost_lease_and_the_next_one_are_given_back_together,
                 a_suspect_whose_worker_is_alive_is_none,
                 a_person_who_retries_a_lost_run_begins_anew;
             settle_races(every):

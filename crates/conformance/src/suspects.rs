@@ -162,6 +162,25 @@ pub(crate) async fn a_worker_that_is_alive_takes_its_loss_back(bench: Bench) {
     assert!(bench.claim_expired(1, 6).await.is_empty(), "two losses: it is split");
 }
 
+pub(crate) async fn a_lost_lease_and_the_next_one_are_given_back_together(bench: Bench) {
+    submit(&bench, 6, 1).await;
+    for _ in 0..5 {
+        let lost = bench.claim_expired(1, 6).await.remove(0);
+        let held = bench.claim_one(6).await;
+        bench.give_back(&[lost, held.clone()]).await;
+        assert_eq!(bench.renew(std::slice::from_ref(&held), LATER).await, [held.fence]);
+    }
+    let lease = bench.claim_one(6).await;
+    let failed = (0..6).fold(Work::all(&lease), |work, index| work.retry(index, AT_ONCE));
+    bench.apply([failed]).await;
+    for _ in 0..5 {
+        let lost = bench.claim_expired(1, 6).await.remove(0);
+        let held = bench.claim_one(6).await;
+        assert_eq!((retries(&held).len(), held.suspect), (6, false));
+        bench.give_back(&[held, lost]).await;
+    }
+}
+
 pub(crate) async fn a_suspect_whose_worker_is_alive_is_none(bench: Bench) {
     submit(&bench, 6, 1).await;
     let lost = lose(&bench, 1, 6, 2).await;
@@ -178,8 +197,8 @@ pub(crate) async fn a_person_who_retries_a_lost_run_begins_anew(bench: Bench) {
     assert_eq!(bench.store.retry(id, 0).await.expect("retry").runs, 1);
     let lease = bench.claim_one(1).await;
     assert!(!lease.suspect && retries(&lease) == [(0, 0)]);
-    let renewal = bench.renew(&[lease.clone()], LATER).await;
-    assert!(renewal.is_empty());
+    let lost = bench.renew(std::slice::from_ref(&lease), LATER).await;
+    assert!(lost.is_empty());
     bench.apply([Work::all(&lease)]).await;
     assert_eq!(bench.finalize(&[id]).await[0].state, BatchState::Completed);
 }
