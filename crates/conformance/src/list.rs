@@ -2,7 +2,7 @@
 //! made from this list. A case that is not in it is dead code, and the compiler says so.
 
 use crate::{
-    Case, claim, claim_retries, finalize, inspect, migrate,
+    Case, chain, claim, claim_retries, finalize, inspect, migrate,
     outbox::{
         claim as outbox_claim, due as outbox_due, inspect as outbox_inspect, keys as outbox_keys,
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
@@ -10,7 +10,7 @@ use crate::{
         share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
         went_back as outbox_went_back,
     },
-    pace, renew, reopen, settle, settle_races, steer, submit,
+    pace, renew, reopen, settle, settle_races, steer, submit, suspects,
 };
 use tidegate_core::source::Capabilities;
 
@@ -101,6 +101,24 @@ macro_rules! __each_case {
                 a_large_page_survives,
                 a_thousand_failures_settle_at_once,
                 indexes_beyond_32_bits_survive;
+            chain(every):
+                what_does_not_follow_the_last_one_is_forgotten,
+                a_late_copy_of_an_earlier_settlement_is_not_applied,
+                one_forgotten_batch_keeps_the_others_from_being_settled,
+                begun_anew_it_counts_nothing_twice;
+            suspects(every):
+                a_range_that_was_lost_twice_is_leased_run_by_run,
+                another_worker_may_have_another_suspect,
+                a_suspect_delays_no_other_work,
+                a_long_range_is_split_into_parts,
+                a_run_that_ends_its_workers_is_given_up_alone,
+                several_such_runs_in_several_batches_are_given_up_and_no_other,
+                a_retry_that_ends_its_workers_is_given_up_alone,
+                what_is_given_back_is_not_lost,
+                a_worker_that_is_alive_takes_its_loss_back,
+                a_lost_lease_and_the_next_one_are_given_back_together,
+                a_suspect_whose_worker_is_alive_is_none,
+                a_person_who_retries_a_lost_run_begins_anew;
             settle_races(every):
                 of_settlers_with_one_fence_one_is_applied,
                 one_settlement_sent_by_two_is_applied_once,
@@ -143,6 +161,7 @@ macro_rules! __each_case {
                 a_cancelled_batch_is_not_retried,
                 without_dead_runs_a_retry_changes_nothing,
                 a_running_batch_is_retried_while_it_runs,
+                dead_runs_are_retried_in_pages,
                 a_retried_run_keeps_its_reason_and_starts_to_count_anew;
             inspect(every):
                 batches_are_listed_newest_first_in_pages,

@@ -25,7 +25,9 @@ pub mod settle;
 pub mod sink;
 pub mod snapshot;
 pub mod source;
+pub mod stamp;
 pub mod submit;
+pub mod suspect;
 pub mod workload;
 
 pub use aggregate::{Aggregates, Summary};

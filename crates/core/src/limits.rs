@@ -33,6 +33,13 @@ pub const MAX_RANGE_LENGTH: u64 = 10_000_000;
 /// Most due retries in one lease: each is a row that the claim updates.
 pub const MAX_RETRIES_PER_LEASE: u64 = 1_000;
 
+/// Due retries among which a claim takes those with the lowest indexes, unless it can take more: it
+/// reads them all, so that a million that are due must not be read by every claim.
+pub const DUE_WINDOW: u64 = 4_096;
+
+/// Most dead runs that one call makes due again: bounds how long workers wait for its transaction.
+pub const MAX_RETRIED: u64 = 5_000;
+
 /// Bytes of results and failures buffered for one page before it is settled, whatever the count of
 /// runs.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;

@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 17] = [
+const MIGRATIONS: [Migration; 18] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -74,6 +74,11 @@ const MIGRATIONS: [Migration; 17] = [
         version: 13,
         name: "0013_steer",
         sql: include_str!("sql/migrations/0013_steer.sql"),
+    },
+    Migration {
+        version: 14,
+        name: "0014_losses",
+        sql: include_str!("sql/migrations/0014_losses.sql"),
     },
     Migration { version: 16, name: "0016_due", sql: include_str!("sql/migrations/0016_due.sql") },
     Migration {

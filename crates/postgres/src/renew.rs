@@ -40,16 +40,18 @@ pub(crate) async fn give_back(pool: &Pool, leases: &[Lease]) -> Result<(), Store
     if leases.is_empty() {
         return Ok(());
     }
-    let ranges = Ranges::of(leases);
+    let (ranges, retries) = (Ranges::of(leases), Retries::of(leases));
     let of_retries = leases.iter().filter(|lease| matches!(lease.items, Items::Retries(_)));
     let (batches, fences): (Vec<i64>, Vec<i64>) =
         of_retries.map(|lease| (lease.batch.0, lease.fence.0)).unzip();
     let params = [
         (&ranges.batch as _, Type::INT8_ARRAY),
-        (&ranges.end as _, Type::INT8_ARRAY),
         (&ranges.fence as _, Type::INT8_ARRAY),
         (&batches as _, Type::INT8_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
+        (&retries.batch as _, Type::INT8_ARRAY),
+        (&retries.index as _, Type::INT8_ARRAY),
+        (&retries.fence as _, Type::INT8_ARRAY),
     ];
     pool.query("give back", include_str!("sql/give_back.sql"), &params).await.map(drop)
 }

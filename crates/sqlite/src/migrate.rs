@@ -24,6 +24,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_settled", include_str!("sql/migrations/0006_settled.sql")),
     ("0007_leases", include_str!("sql/migrations/0007_leases.sql")),
     ("0008_numbers", include_str!("sql/migrations/0008_numbers.sql")),
+    ("0009_losses", include_str!("sql/migrations/0009_losses.sql")),
     ("0010_steer", include_str!("sql/migrations/0010_steer.sql")),
 ];
 

@@ -11,6 +11,7 @@ mod pace;
 mod renew;
 mod settle;
 mod submit;
+mod suspects;
 
 use crate::{
     Batch, BatchId, BatchState, ExceptionState, Fence, Page, Snapshot, SnapshotHash, StoreError,
@@ -20,11 +21,15 @@ use crate::{
     pace::PaceNote,
     settle::{AccumulatorId, Settled, Settlement},
     source::{Capabilities, Finalized, Renewal, Source},
+    stamp::stamp,
 };
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -36,6 +41,8 @@ type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 pub struct Memory {
     clock: Clock,
     content: Arc<Mutex<Content>>,
+    /// Claims so far: the noise of fences. It does not go back with the content.
+    claims: Arc<AtomicU64>,
 }
 
 #[derive(Clone, Default)]
@@ -70,6 +77,19 @@ struct RangeLease {
     lo: u64,
     fence: Fence,
     expires: Duration,
+    worker: String,
+    tries: Tries,
+    /// A part of a range that was lost twice.
+    suspect: bool,
+}
+
+/// How work was leased before.
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    /// Leases that ended neither by settling nor by giving back, the present one included.
+    leases: u32,
+    /// The fence of the last one that was lost.
+    lost: Option<Fence>,
 }
 
 #[derive(Clone)]
@@ -79,8 +99,11 @@ struct ExceptionRow {
     reason: String,
     /// When it may be claimed: its due time, or the expiry of its lease.
     due: Duration,
-    /// Who holds it now.
+    /// Who holds it now …
     fence: Option<Fence>,
+    /// … and their name.
+    worker: String,
+    tries: Tries,
 }
 
 impl ExceptionRow {
@@ -111,16 +134,16 @@ impl Row {
 pub struct Saved(Content);
 
 impl Content {
-    fn next_fence(&mut self) -> Fence {
+    fn next_fence(&mut self, noise: u64) -> Fence {
         self.last_fence += 1;
-        Fence(self.last_fence)
+        Fence(stamp(self.last_fence, noise))
     }
 }
 
 impl Memory {
     /// An empty store whose time is what `clock` says.
     pub fn new(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self { clock: Arc::new(clock), content: Arc::default() }
+        Self { clock: Arc::new(clock), content: Arc::default(), claims: Arc::default() }
     }
 
     /// All that is stored now.
@@ -155,7 +178,8 @@ impl Source for Memory {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
-        Ok(self.content().claim(request, self.now()))
+        let noise = self.claims.fetch_add(1, Relaxed);
+        Ok(self.content().claim(request, noise, self.now()))
     }
 
     async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError> {

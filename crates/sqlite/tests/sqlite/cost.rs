@@ -99,6 +99,7 @@ fn grows(step: &str) -> bool {
         "CONSTANT ROW",
         "sqlite_master",
         "SCAN pace",
+        "SCAN due",
     ];
     let scan = step.starts_with("SCAN")
         && !small.iter().any(|name| step.contains(name))

@@ -7,7 +7,7 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 10] = [
     "0001_batches",
     "0002_pace",
     "0003_loads",
@@ -16,6 +16,7 @@ const ALL: [&str; 9] = [
     "0006_settled",
     "0007_leases",
     "0008_numbers",
+    "0009_losses",
     "0010_steer",
 ];
 
@@ -94,7 +95,7 @@ async fn the_view_gives_one_row_per_result() {
         Page { range: Range::new(2, 4), indexes: Some(vec![3]), results: "[true]".to_owned() },
     ];
     for (sequence, page) in [(0, dense), (1, sparse)] {
-        let settlement = settlement(&leases[sequence], Some(page), sequence as i64);
+        let settlement = settlement(&leases[sequence], Some(page), sequence as i64 + 1);
         assert_eq!(store.settle(settlement).await.unwrap(), Settled::Applied);
     }
     let connection = Connection::open(&path).unwrap();
