@@ -53,9 +53,8 @@ def refusal(connection):
     try:
         with connection.transaction():
             connection.execute("insert into orders (item) values ('sugar')")
-            publish = "select tidegate.publish(%s, %s, %s, %s)"
-            message = ["orders.created", None, Jsonb({"item": "sugar"}), Jsonb({"priority": 1})]
-            connection.execute(publish, message)
+            publish = "select tidegate.publish(%s, %s, %s)"
+            connection.execute(publish, ["orders.*", None, Jsonb({"item": "sugar"})])
     except psycopg.Error as error:
         if error.sqlstate != "TG400":
             raise

@@ -58,11 +58,10 @@ async fn change_of_mind(connection: &mut PgConnection) -> Result<(), sqlx::Error
 async fn refusal(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin().await?;
     sqlx::query("insert into orders (item) values ('sugar')").execute(&mut *transaction).await?;
-    let published = sqlx::query("select tidegate.publish($1, $2, $3::jsonb, $4::jsonb)")
-        .bind("orders.created")
+    let published = sqlx::query("select tidegate.publish($1, $2, $3::jsonb)")
+        .bind("orders.*")
         .bind(None::<String>)
         .bind(json!({ "item": "sugar" }).to_string())
-        .bind(json!({ "priority": 1 }).to_string())
         .execute(&mut *transaction)
         .await;
     match published {

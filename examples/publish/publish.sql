@@ -46,6 +46,6 @@ rollback;
 \set ON_ERROR_STOP off
 begin;
 insert into orders (item) values ('sugar');
-select tidegate.publish('orders.created', null, '{"item": "sugar"}', '{"priority": 1}');
+select tidegate.publish('orders.*', null, '{"item": "sugar"}');
 \echo refused with :SQLSTATE: :LAST_ERROR_MESSAGE
 commit;

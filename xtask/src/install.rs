@@ -41,9 +41,10 @@ pub struct Tools {
 
 impl Tools {
     /// How the tests find programs that they start themselves.
-    pub fn environment(&self) -> [(&'static str, String); 3] {
+    pub fn environment(&self) -> [(&'static str, String); 4] {
         [
             ("TIDEGATE_TEST_POSTGRES_BIN", self.postgres.display().to_string()),
+            ("TIDEGATE_TEST_PGBOUNCER_BIN", self.pgbouncer.display().to_string()),
             ("TIDEGATE_TEST_PSQL", self.postgres.join("psql").display().to_string()),
             ("TIDEGATE_TEST_PYTHON", self.python.display().to_string()),
         ]

@@ -131,6 +131,8 @@ fn usual_level(command: &Command) -> &'static str {
         Command::Worker(_) | Command::Relay(_) => "tidegate=info,warn",
         Command::Run(_) if !out::is_watched() => "tidegate=info,warn",
         Command::Run(_) => "tidegate::phases=info,warn",
+        // Connections break there on purpose.
+        Command::Drill { .. } => "error",
         _ => "warn",
     }
 }

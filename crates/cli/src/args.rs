@@ -168,7 +168,7 @@ pub enum Command {
     /// Measure the speed of a store, of loads into a service that throttles, and of the outbox
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArgs),
-    /// Try things out: a service that throttles
+    /// Try things out: relays and workers under faults, a service that throttles
     Drill {
         #[command(subcommand)]
         command: drill::DrillCommand,
@@ -359,6 +359,8 @@ pub struct MigrateArgs {
     /// Only print the migrations, for a tool of your own
     #[arg(long)]
     pub print: bool,
+    #[command(flatten)]
+    pub table: outbox::TableFlags,
 }
 
 /// What was typed. What cannot be understood is told in one line.

@@ -11,7 +11,8 @@ Exit codes:
   0    done
   1    error
   2    wrong usage
-  3    completed with failures: some runs, records or messages are dead, or a receiver is gone
+  3    completed with failures: some runs, records or messages are dead, a receiver is gone,
+       or nothing was taken for the time of --give-up-after
   130  stopped by Ctrl-C (143: by SIGTERM); what was settled stays";
 
 /// How a command ended, if not by an error.

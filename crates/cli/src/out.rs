@@ -77,6 +77,13 @@ pub fn scanning(bytes: Option<u64>) -> ProgressBar {
     BARS.add(bar.with_style(style.progress_chars("━╸─")))
 }
 
+/// Counts what was done; nobody knows how much there is.
+pub fn counting(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg} {human_pos}");
+    let style = style.expect("the template is well-formed");
+    BARS.add(ProgressBar::new_spinner().with_style(style).with_message(what))
+}
+
 /// Whether people look at stderr as it is written.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()

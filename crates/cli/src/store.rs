@@ -33,9 +33,14 @@ impl Address {
         if url == "memory" {
             bail!("`memory` is no store; did you mean `memory:`?");
         }
+        if tidegate::is_postgres(&url) {
+            return Ok(Self(url));
+        }
         if url.contains('=') && !url.contains(':') {
-            // Settings as libpq has them, perhaps with a password.
-            bail!("that is no store: write postgres://USER@HOST/DATABASE");
+            // Perhaps settings as libpq has them, with a password.
+            bail!(
+                "that is no store: write postgres://USER@HOST/DATABASE, or host=HOST dbname=DATABASE"
+            );
         }
         if !url.contains(':') {
             bail!("`{url}` is no store: write sqlite:{url} for a file, or postgres://…");
@@ -67,6 +72,11 @@ impl Address {
         ["", "-wal", "-shm", "-journal"].map(beside).into()
     }
 
+    /// Whether it is the one that nobody has to name.
+    pub fn is_default(&self) -> bool {
+        self.0 == DEFAULT
+    }
+
     /// Opens the store for a command that submits and works in one process.
     pub async fn open_here(&self) -> Result<OpenStore> {
         Ok(tidegate::open(&self.0, Access::Create).await?)
@@ -93,7 +103,7 @@ impl Address {
 
     /// The flag that leads another process here: none for the default, and without a password.
     pub fn flag(&self) -> String {
-        if self.0 == DEFAULT {
+        if self.is_default() {
             return String::new();
         }
         let shown = without_password(&self.0);
@@ -103,13 +113,10 @@ impl Address {
 }
 
 fn without_password(url: &str) -> String {
-    let hidden = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let (user, host) = rest.rsplit_once('@')?;
-        let (user, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{user}@{host}"))
-    };
-    hidden().unwrap_or_else(|| url.to_owned())
+    match tidegate::is_postgres(url) {
+        true => tidegate::without_password(url),
+        false => url.to_owned(),
+    }
 }
 
 /// One batch and where it stands; an unknown one is an error.
@@ -149,7 +156,7 @@ mod tests {
         assert!(!error.contains("secret"));
         assert!(refused("batches.db").contains("sqlite:batches.db"));
         assert!(refused("memory").contains("did you mean `memory:`?"));
-        assert!(!refused("host=db password=secret").contains("secret"));
+        assert!(!refused("Host=db password=secret").contains("secret"));
     }
 
     #[test]
@@ -179,6 +186,8 @@ mod tests {
     fn hints_show_no_password() {
         let flag = |url: &str| Address::new(Some(url.to_owned())).unwrap().flag();
         assert_eq!(flag("postgres://tide:a@b:c@db/tide"), " --store postgres://tide@db/tide");
+        assert_eq!(flag("host=db password=secret user=tide"), " --store 'host=db user=tide'");
+        assert_eq!(flag("postgres://db/x?password=secret"), " --store postgres://db/x");
         assert_eq!(flag("sqlite:my runs.db"), " --store 'sqlite:my runs.db'");
         assert_eq!(flag(DEFAULT), "");
     }

@@ -8,7 +8,7 @@ pub fn who(store: &str) -> String {
         Some(behind) => format!("{} (sudo by {behind})", user()),
         None => user(),
     };
-    match role(store) {
+    match tidegate::postgres_role(store) {
         Some(role) => format!("{user}, role {role}"),
         None => user,
     }
@@ -33,14 +33,6 @@ fn name_of(uid: u32, accounts: &str) -> Option<String> {
     })
 }
 
-/// The role that an address of PostgreSQL names.
-fn role(store: &str) -> Option<&str> {
-    let (_, rest) = store.strip_prefix("postgres")?.split_once("://")?;
-    let authority = rest.split(['/', '?']).next()?;
-    let user = authority.rsplit_once('@')?.0;
-    user.split(':').next().filter(|user| !user.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,9 +42,14 @@ mod tests {
         let accounts = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\nbroken\n";
         assert_eq!(name_of(1000, accounts).as_deref(), Some("ann"));
         assert_eq!(name_of(7, accounts), None);
-        assert_eq!(role("postgres://tide:se@cret@db/x?y=z"), Some("tide"));
-        assert_eq!(role("postgresql://tide@db"), Some("tide"));
-        assert_eq!((role("postgres://db/x"), role("sqlite:a@b.db")), (None, None));
-        assert!(!who("postgres://tide:secret@db/x").contains("secret"));
+        let named = [
+            "postgres://tide:se%40cret@db/x?sslmode=require",
+            "postgresql://tide@db",
+            "host=db user=tide password=secret",
+        ];
+        for address in named {
+            assert_eq!(who(address), format!("{}, role tide", who("sqlite:a@b.db")));
+        }
+        assert_eq!(who("postgres://db/x"), who("sqlite:a@b.db"));
     }
 }

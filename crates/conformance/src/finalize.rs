@@ -1,16 +1,17 @@
 //! Finalizing: once, when nothing is outstanding, with the aggregates.
 
 use crate::{
-    harness::{AT_ONCE, Bench, LATER, NO_BATCH, ask, at_once},
+    harness::{AT_ONCE, Bench, LATER, NO_BATCH, ask, at_once, new_batch},
     work::{Work, retries, sums},
 };
 use std::time::Duration;
 use tidegate_core::{
-    Aggregates, BatchId, BatchState, Lease,
+    Aggregates, BatchId, BatchState, Lease, RetryPolicy,
     claim::ClaimRequest,
     inspect::Progress,
     settle::{Settled, Settlement},
     source::Finalized,
+    submit::NewBatch,
 };
 
 fn closed(batch: BatchId, state: BatchState) -> Vec<Finalized> {
@@ -125,7 +126,7 @@ pub(crate) async fn a_batch_without_any_success_is_closed(bench: Bench) {
 pub(crate) async fn retried_it_is_finalized_anew(bench: Bench) {
     let id = settled(&bench, 10, &[3, 4]).await;
     bench.finalize(&[id]).await;
-    assert_eq!(bench.store.retry(id).await.expect("retry"), 2);
+    assert_eq!(bench.store.retry(id, 0).await.expect("retry").runs, 2);
     let seen = bench.observe(id).await;
     assert_eq!((seen.state, seen.finished), (BatchState::Running, false));
     assert_eq!(bench.finalize(&[id]).await, []);
@@ -133,7 +134,7 @@ pub(crate) async fn retried_it_is_finalized_anew(bench: Bench) {
     assert_eq!(retries(&lease), [(3, 0), (4, 0)]);
     bench.apply([Work::all(&lease).dead(4)]).await;
     assert_eq!(bench.finalize(&[id]).await, closed(id, BatchState::CompletedWithFailures));
-    bench.store.retry(id).await.expect("retry");
+    bench.store.retry(id, 0).await.expect("retry");
     bench.work_off(10).await;
     assert_eq!(bench.finalize(&[id]).await, closed(id, BatchState::Completed));
     let seen = bench.observe(id).await;
@@ -158,10 +159,11 @@ pub(crate) async fn a_worker_that_goes_on_after_a_retry_counts_nothing_twice(ben
     let first = bench.settlement([Work::all(&lease).dead(1)]);
     bench.send(first.clone()).await;
     bench.finalize(&[id]).await;
-    bench.store.retry(id).await.expect("retry");
+    bench.store.retry(id, 0).await.expect("retry");
     let lease = bench.claim_one(5).await;
     let mut next = bench.settlement([Work::all(&lease)]);
     next.totals = first.totals;
+    next.totals[0].before = next.totals[0].sequence;
     next.totals[0].sequence += 1;
     next.totals[0].body = sums(0..5).encode();
     assert_eq!(bench.send(next).await, Settled::Applied);
@@ -188,7 +190,9 @@ async fn worker(bench: Bench) -> Vec<Finalized> {
             break;
         }
         for lease in &claim.leases {
-            bench.settle([act(lease)]).await;
+            if bench.settle([act(lease)]).await != Settled::Applied {
+                bench.give_back(std::slice::from_ref(lease)).await; // it is alive
+            }
         }
         closed.extend(bench.finalize(&claim.settled).await);
     }
@@ -202,7 +206,9 @@ fn act(lease: &Lease) -> Work {
 }
 
 pub(crate) async fn workers_that_lose_leases_finish_a_batch_once(bench: Bench) {
-    let id = bench.submit(1_000).await;
+    // None of them ends, however many are slow at the same time.
+    let retry = RetryPolicy { max_attempts: 1_000, ..RetryPolicy::default() };
+    let id = bench.submit_batch(NewBatch { retry, ..new_batch(1_000) }).await.id;
     let finalized: Vec<_> =
         at_once(4, |_| worker(bench.clone())).await.into_iter().flatten().collect();
     assert_eq!(finalized, closed(id, BatchState::Completed));

@@ -117,7 +117,7 @@ pub(crate) async fn progress_always_adds_up(bench: Bench) {
     adds_up(4 + 10 + 1 + 10, 1, 0, 4).await;
     bench.apply([Work::some(&leases[0], 6, 10)]).await;
     adds_up(29, 1, 0, 0).await;
-    bench.store.retry(id).await.expect("retry");
+    bench.store.retry(id, 0).await.expect("retry");
     adds_up(29, 0, 1, 0).await;
 }
 

@@ -16,6 +16,7 @@
 //! Cases do not wait. A lease or a delay is either zero, and has passed at once, or an hour, and
 //! never passes: what depends on time is tested without depending on it.
 
+mod chain;
 mod claim;
 mod claim_retries;
 mod differential;
@@ -33,6 +34,7 @@ mod settle;
 mod settle_races;
 mod steer;
 mod submit;
+mod suspects;
 mod work;
 
 pub use differential::differential;

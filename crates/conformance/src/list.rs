@@ -2,15 +2,15 @@
 //! made from this list. A case that is not in it is dead code, and the compiler says so.
 
 use crate::{
-    Case, claim, claim_retries, finalize, inspect, migrate,
+    Case, chain, claim, claim_retries, finalize, inspect, migrate,
     outbox::{
         claim as outbox_claim, due as outbox_due, inspect as outbox_inspect, keys as outbox_keys,
         lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
         reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
         share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
-        trouble as outbox_trouble,
+        trouble as outbox_trouble, went_back as outbox_went_back,
     },
-    pace, renew, reopen, settle, settle_races, steer, submit,
+    pace, renew, reopen, settle, settle_races, steer, submit, suspects,
 };
 use tidegate_core::source::Capabilities;
 
@@ -101,6 +101,24 @@ macro_rules! __each_case {
                 a_large_page_survives,
                 a_thousand_failures_settle_at_once,
                 indexes_beyond_32_bits_survive;
+            chain(every):
+                what_does_not_follow_the_last_one_is_forgotten,
+                a_late_copy_of_an_earlier_settlement_is_not_applied,
+                one_forgotten_batch_keeps_the_others_from_being_settled,
+                begun_anew_it_counts_nothing_twice;
+            suspects(every):
+                a_range_that_was_lost_twice_is_leased_run_by_run,
+                another_worker_may_have_another_suspect,
+                a_suspect_delays_no_other_work,
+                a_long_range_is_split_into_parts,
+                a_run_that_ends_its_workers_is_given_up_alone,
+                several_such_runs_in_several_batches_are_given_up_and_no_other,
+                a_retry_that_ends_its_workers_is_given_up_alone,
+                what_is_given_back_is_not_lost,
+                a_worker_that_is_alive_takes_its_loss_back,
+                a_lost_lease_and_the_next_one_are_given_back_together,
+                a_suspect_whose_worker_is_alive_is_none,
+                a_person_who_retries_a_lost_run_begins_anew;
             settle_races(every):
                 of_settlers_with_one_fence_one_is_applied,
                 one_settlement_sent_by_two_is_applied_once,
@@ -143,6 +161,7 @@ macro_rules! __each_case {
                 a_cancelled_batch_is_not_retried,
                 without_dead_runs_a_retry_changes_nothing,
                 a_running_batch_is_retried_while_it_runs,
+                dead_runs_are_retried_in_pages,
                 a_retried_run_keeps_its_reason_and_starts_to_count_anew;
             inspect(every):
                 batches_are_listed_newest_first_in_pages,
@@ -211,6 +230,11 @@ macro_rules! __each_case {
                 a_retry_that_fails_again_counts_on,
                 later_becomes_due_and_holds_nothing,
                 a_thousand_are_set_aside_and_done_at_once;
+            outbox_went_back(every):
+                a_settlement_that_skips_a_number_is_refused,
+                a_relay_that_starts_afresh_goes_on,
+                another_epoch_is_noticed,
+                a_settlement_of_lost_lanes_has_no_number;
             outbox_due(every):
                 a_head_comes_with_some_of_those_behind_it,
                 a_head_that_is_not_due_keeps_the_rest,
@@ -257,7 +281,10 @@ macro_rules! __each_case {
                 dropped_while_nobody_has_the_lane_the_next_relay_goes_on,
                 only_the_dead_among_the_chosen_are_changed,
                 every_decision_leaves_an_audit_line,
-                a_dropped_message_frees_no_other_key;
+                a_dropped_message_frees_no_other_key,
+                a_decision_is_carried_out_page_by_page,
+                a_page_passes_over_what_is_not_chosen,
+                a_retried_message_goes_before_later_ones_of_its_key;
             outbox_retain(every):
                 nothing_is_sealed_that_is_young_or_unread,
                 what_was_sent_is_sealed_read_and_discarded,

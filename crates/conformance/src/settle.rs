@@ -160,7 +160,8 @@ pub(crate) async fn a_worker_overwrites_its_own_aggregates(bench: Bench) {
     bench.apply([Work::some(&lease, 0, 2)]).await;
     for (sequence, (from, to)) in [(1, (2, 5)), (2, (5, 10))] {
         let body = sums(2..to).encode();
-        let total = Total { batch: id, accumulator: AccumulatorId(i64::MAX), sequence, body };
+        let accumulator = AccumulatorId(i64::MAX);
+        let total = Total { batch: id, accumulator, before: sequence - 1, sequence, body };
         let settlement = bench.settlement([Work::some(&lease, from, to)]);
         let settlement = Settlement { totals: vec![total], ..settlement };
         assert_eq!(bench.send(settlement).await, Settled::Applied);

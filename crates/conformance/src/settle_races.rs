@@ -50,6 +50,7 @@ pub(crate) async fn a_settler_or_the_next_claimer_has_the_range_never_both(bench
                 assert_eq!(range(&claim.leases[0]), range(&lease));
                 bench.apply([Work::all(&claim.leases[0])]).await;
             }
+            forgotten => panic!("{forgotten:?}"),
         }
         assert_eq!(bench.aggregates(id).await, sums(0..8));
     }

@@ -6,7 +6,8 @@ use crate::{
     work::{Work, retries, sums},
 };
 use tidegate_core::{
-    BatchId, BatchState, ExceptionState, Kind, StoreError, inspect::Progress, settle::Settled,
+    BatchId, BatchState, ExceptionState, Kind, StoreError, inspect::Progress, limits::MAX_RETRIED,
+    settle::Settled, submit::Retried,
 };
 
 fn kind<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Kind {
@@ -20,7 +21,7 @@ async fn cancel(bench: &Bench, batch: BatchId) {
 }
 
 async fn retry(bench: &Bench, batch: BatchId) -> u64 {
-    bench.store.retry(batch).await.expect("retry")
+    bench.store.retry(batch, 0).await.expect("retry").runs
 }
 
 pub(crate) async fn a_cancelled_batch_is_not_claimed(bench: Bench) {
@@ -94,9 +95,9 @@ pub(crate) async fn a_cancelled_batch_is_not_retried(bench: Bench) {
     bench.apply([Work::all(&lease).dead(0)]).await;
     cancel(&bench, id).await;
     let before = bench.observe(id).await;
-    assert_eq!(kind(bench.store.retry(id).await), Kind::Refused);
+    assert_eq!(kind(bench.store.retry(id, 0).await), Kind::Refused);
     assert_eq!(bench.observe(id).await, before);
-    assert_eq!(kind(bench.store.retry(NO_BATCH).await), Kind::NotFound);
+    assert_eq!(kind(bench.store.retry(NO_BATCH, 0).await), Kind::NotFound);
 }
 
 pub(crate) async fn without_dead_runs_a_retry_changes_nothing(bench: Bench) {
@@ -125,6 +126,27 @@ pub(crate) async fn a_running_batch_is_retried_while_it_runs(bench: Bench) {
     assert_eq!(retries(&lease), [(0, 0), (4, 0)], "the retry that is not due waits on");
     bench.apply([Work::all(&lease), Work::all(&leases[1])]).await;
     assert_eq!(bench.aggregates(id).await, sums([0, 1, 3, 4, 5, 6, 7, 8, 9]));
+}
+
+pub(crate) async fn dead_runs_are_retried_in_pages(bench: Bench) {
+    let runs = 2 * MAX_RETRIED + 10;
+    let id = bench.submit(runs).await;
+    let lease = bench.claim_one(runs).await;
+    let dead = (0..runs).filter(|index| index % 2 == 0);
+    let failed = dead.fold(Work::all(&lease), |work, index| work.dead(index));
+    bench.apply([failed.page(None)]).await;
+    bench.finalize(&[id]).await;
+    let next = Some(2 * MAX_RETRIED);
+    let page = bench.store.retry(id, 0).await.expect("retry");
+    assert_eq!(page, Retried { runs: MAX_RETRIED, next });
+    assert_eq!(bench.state(id).await, BatchState::Running);
+    let page = bench.store.retry(id, 2 * MAX_RETRIED + 3).await.expect("retry");
+    assert_eq!(page, Retried { runs: 3, next: None });
+    let page = bench.store.retry(id, 0).await.expect("retry");
+    assert_eq!(page, Retried { runs: 2, next: None }, "whoever begins anew finds what is left");
+    let page = bench.store.retry(id, u64::MAX).await.expect("retry");
+    assert_eq!(page, Retried { runs: 0, next: None });
+    assert_eq!(bench.progress(id).await.dead, 0);
 }
 
 pub(crate) async fn a_retried_run_keeps_its_reason_and_starts_to_count_anew(bench: Bench) {

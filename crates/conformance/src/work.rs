@@ -139,6 +139,7 @@ pub(crate) fn totals(parts: &[Part], accumulator: AccumulatorId) -> Vec<Total> {
     let total = |(batch, sum): (_, Aggregates)| Total {
         batch,
         accumulator,
+        before: Total::NONE,
         sequence: 1,
         body: sum.encode(),
     };

@@ -19,6 +19,11 @@ pub enum Kind {
     Refused,
     /// Too many messages are outstanding.
     Full,
+    /// The store went back in time since the caller learned what it knows: after a crash, a failover, or from a
+    /// backup. The caller must start afresh from what is stored.
+    WentBack,
+    /// The numbers that the store gives to new messages start anew: they may be numbers that were read before.
+    IdsRestarted,
     /// The call took longer than its deadline; whether it took effect is unknown.
     Deadline,
     /// Stored data cannot be read.
@@ -57,6 +62,13 @@ impl StoreError {
         message: impl Into<String>,
     ) -> Self {
         Self { kind, class, operation, message: message.into(), source: None }
+    }
+
+    /// The store is not where the caller left it.
+    pub fn went_back(operation: &'static str) -> Self {
+        let message = "the store went back in time (a crash, a failover or a restored backup): \
+            what was remembered is forgotten, and read again from what is stored";
+        Self::new(Kind::WentBack, Class::Permanent, operation, message)
     }
 
     /// Attaches the error that caused this one.

@@ -13,6 +13,11 @@ pub const CONTENT_TYPE: &str = "content-type";
 /// `INSERT`, `UPDATE` or `DELETE`: what to do with the entity that the key names, in a sink that
 /// holds state.
 pub const OPERATION: &str = "operation";
+/// With the value `order`: the key orders messages, and does not name the entity in a sink that holds
+/// state. What the message is about must stand in the message; otherwise it is dead.
+pub const KEY_USE: &str = "key-use";
+/// See [`KEY_USE`].
+pub const ORDER_ONLY: &str = "order";
 /// W3C Trace Context, made by whoever publishes.
 pub const TRACEPARENT: &str = "traceparent";
 /// What CloudEvents attributes begin with: `ce-type`, `ce-source`, `ce-subject`, …

@@ -4,6 +4,8 @@ use crate::{BatchId, Range};
 use serde::{Deserialize, Serialize};
 
 /// Grows with every lease a store hands out. Whoever holds an older fence has lost the interval.
+/// Fences of batches are [`stamps`](crate::stamp): a store that went back in time does not hand out
+/// a fence that somebody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fence(pub i64);
 
@@ -25,6 +27,9 @@ pub struct Lease {
     pub fence: Fence,
     /// What is leased.
     pub items: Items,
+    /// A run of it may have ended workers before. The worker holds no other such lease, and settles
+    /// it as soon as it can.
+    pub suspect: bool,
 }
 
 /// What one lease covers.

@@ -25,7 +25,9 @@ pub mod settle;
 pub mod sink;
 pub mod snapshot;
 pub mod source;
+pub mod stamp;
 pub mod submit;
+pub mod suspect;
 pub mod workload;
 
 pub use aggregate::{Aggregates, Summary};
@@ -35,7 +37,7 @@ pub use exception::{Exception, ExceptionState};
 pub use headers::Headers;
 pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
-pub use memory::Memory;
+pub use memory::{Memory, Saved};
 pub use migrate::Migrate;
 pub use outbox::{InspectOutbox, Message, MessageId, NewMessage, Outbox, Publish, Retain};
 pub use pace::PaceBook;

@@ -33,6 +33,13 @@ pub const MAX_RANGE_LENGTH: u64 = 10_000_000;
 /// Most due retries in one lease: each is a row that the claim updates.
 pub const MAX_RETRIES_PER_LEASE: u64 = 1_000;
 
+/// Due retries among which a claim takes those with the lowest indexes, unless it can take more: it
+/// reads them all, so that a million that are due must not be read by every claim.
+pub const DUE_WINDOW: u64 = 4_096;
+
+/// Most dead runs that one call makes due again: bounds how long workers wait for its transaction.
+pub const MAX_RETRIED: u64 = 5_000;
+
 /// Bytes of results and failures buffered for one page before it is settled, whatever the count of
 /// runs.
 pub const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -41,8 +48,7 @@ pub const MAX_PAGE_BYTES: usize = 4 << 20;
 /// message says where. The stores' own functions have the same number.
 pub const MAX_PAYLOAD_BYTES: usize = 1 << 20;
 
-/// Longest topic: it is part of every message, and of names in sinks. PostgreSQL's functions let longer
-/// ones in, and relays set them aside; so for keys.
+/// Longest topic: it is part of every message, and of names in sinks.
 pub const MAX_TOPIC_BYTES: usize = 255;
 
 /// Longest key.
@@ -56,6 +62,9 @@ pub const MAX_PUBLISHED: usize = 10_000;
 
 /// Messages that are read with the head of a key from those set aside.
 pub const MAX_BEHIND: usize = 100;
+
+/// Dead messages that one page of a retry or a drop looks at: their lanes are locked meanwhile.
+pub const MAX_STEERED: usize = 1_000;
 
 /// Most rows that one listing returns; a reader asks for the next page.
 pub const MAX_LISTED: usize = 10_000;

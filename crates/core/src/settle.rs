@@ -141,11 +141,20 @@ pub struct Total {
     pub batch: BatchId,
     /// Names the row. Nobody else writes to it.
     pub accumulator: AccumulatorId,
-    /// Grows with every settlement: a settlement that is sent again after an unknown outcome is
-    /// recognized by it.
+    /// The sequence that the row must have for this total to fit: that of the worker's settlement
+    /// before this one, or [`Total::NONE`]. Whoever overwrites another sum counts runs twice, or not
+    /// at all.
+    pub before: i64,
+    /// A [`stamp`](crate::stamp) that grows with every settlement: a settlement that is sent again
+    /// after an unknown outcome is recognized by it. No two different settlements have the same.
     pub sequence: i64,
     /// [`Aggregates::encode`](crate::Aggregates::encode).
     pub body: Vec<u8>,
+}
+
+impl Total {
+    /// The sequence of a row that is not there.
+    pub const NONE: i64 = 0;
 }
 
 /// Names the aggregates of one worker in one batch.
@@ -159,6 +168,10 @@ pub enum Settled {
     Applied,
     /// These leases were lost before; nothing at all was changed.
     Late(Vec<Fence>),
+    /// What the store has of this worker's totals in these batches is not what this settlement
+    /// builds on; nothing at all was changed. The store went back in time: the worker forgets its
+    /// sums, which others settle again, and begins new totals.
+    Forgotten(Vec<BatchId>),
 }
 
 #[cfg(test)]

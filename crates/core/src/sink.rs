@@ -22,6 +22,20 @@ pub trait Sink: Send + Sync {
     /// sent twice. Items with the same key arrive in their order, and none arrives after one that did
     /// not: it is [`Verdict::Behind`] that one.
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer;
+
+    /// Whether a request should carry at most one item of each key that orders items, because the system
+    /// answers each item by itself: the second of a key may be stored although the first was not.
+    /// Whoever makes groups heeds it, so that each request is full.
+    fn one_per_key(&self) -> bool {
+        false
+    }
+
+    /// Which part of the system the item goes to: a collection, a topic, a path. Parts can hang, fail and
+    /// throttle apart from each other, so each has a pace and a breaker of its own, and a request goes to
+    /// one of them. `None`: the system is one, or the item does not say.
+    fn destination(&self, _item: &Item<'_>) -> Option<String> {
+        None
+    }
 }
 
 /// What a sink can do, as data.
@@ -79,8 +93,10 @@ pub struct Item<'a> {
     pub id: &'a str,
     /// What the message is about, by which sinks choose a place for it. A record has none: empty.
     pub topic: &'a str,
-    /// What must stay in order.
+    /// What the item is about. Items with the same key stay in order, unless `ordered` says otherwise.
     pub key: Option<&'a str>,
+    /// Whether items with this key must arrive in their order.
+    pub ordered: bool,
     /// Beside the payload.
     pub headers: &'a Headers,
     /// For a record, one JSON object; for a message, whatever its headers declare.
@@ -93,7 +109,12 @@ impl<'a> Item<'a> {
     /// A record of a file.
     pub const fn record(id: &'a str, payload: &'a str) -> Self {
         let (headers, payload) = (Headers::none(), payload.as_bytes());
-        Self { id, topic: "", key: None, headers, payload, published_at: None }
+        Self { id, topic: "", key: None, ordered: true, headers, payload, published_at: None }
+    }
+
+    /// The key that orders the item, if one does.
+    pub fn order(&self) -> Option<&'a str> {
+        self.key.filter(|_| self.ordered)
     }
 
     /// The payload as text, or why it is none.

@@ -17,8 +17,9 @@ pub trait Source: Send + Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// Leases work. Afterwards the returned leases belong to the worker until they expire; nobody
-    /// else gets the same runs before. On an error leases may have been taken that nobody knows of:
-    /// they expire.
+    /// else gets the same runs before. What was lost with its workers again and again is leased to one
+    /// worker at a time, and is given up in the end: see [`suspect`](crate::suspect). On an error
+    /// leases may have been taken that nobody knows of: they expire.
     async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError>;
 
     /// Extends leases. Afterwards those not returned last for `request.lease` from now; those
@@ -26,13 +27,14 @@ pub trait Source: Send + Sync {
     async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError>;
 
     /// Writes results, failures, aggregates and progress in one transaction. Afterwards either all
-    /// of it is durable, or nothing was changed because some leases were lost. A settlement that was
-    /// applied before, and is sent again because its outcome was unknown, changes nothing and is
-    /// `Applied`. On an error the outcome is unknown.
+    /// of it is durable, or nothing was changed because some leases were lost, or because the totals
+    /// do not build on what is stored. A settlement that was applied before, and is sent again because
+    /// its outcome was unknown, changes nothing and is `Applied`. On an error the outcome is unknown.
     async fn settle(&self, settlement: Settlement) -> Result<Settled, StoreError>;
 
     /// Gives leases back before their time. Afterwards anybody can claim them at once; the runs in
-    /// them have used up no attempt. Leases that were lost already are passed over.
+    /// them have used up no attempt. Of a lease that was lost already it says that its worker is
+    /// alive: the loss does not count against its runs.
     async fn give_back(&self, leases: Vec<Lease>) -> Result<(), StoreError>;
 
     /// Closes those of the batches that have nothing outstanding. Afterwards each of them has its

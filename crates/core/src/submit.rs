@@ -71,6 +71,15 @@ pub struct Once {
     pub found: bool,
 }
 
+/// A page of dead runs that are due again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retried {
+    /// How many.
+    pub runs: u64,
+    /// Where the next page begins; `None`: there is none.
+    pub next: Option<u64>,
+}
+
 /// Writes batches and steers them.
 #[async_trait]
 pub trait Submit: Send + Sync {
@@ -88,8 +97,10 @@ pub trait Submit: Send + Sync {
     /// before stays. Refused if the batch is not running.
     async fn cancel(&self, batch: BatchId) -> Result<(), StoreError>;
 
-    /// Makes all dead runs of a batch due at once, with no attempts used, and the batch running
-    /// again. Returns how many. Refused if the batch was cancelled; a batch without dead runs stays
-    /// as it is.
-    async fn retry(&self, batch: BatchId) -> Result<u64, StoreError>;
+    /// Makes dead runs of a batch due at once, with no attempts used, and the batch running again: a
+    /// page of them, from run `from` on. Afterwards they are durable as such, and workers may have
+    /// them. Whoever asks for all begins with run 0 and goes on with what the answer says; who stops
+    /// halfway begins anew. Refused if the batch was cancelled; a batch without dead runs stays as it
+    /// is.
+    async fn retry(&self, batch: BatchId, from: u64) -> Result<Retried, StoreError>;
 }

@@ -1,4 +1,5 @@
-//! An HTTP service on loopback that throttles as declared.
+//! An HTTP service on loopback that throttles as declared; and in [`postgres`] private servers that crash and fail
+//! over.
 //!
 //! Sinks are tested against it over real sockets, and a load can be tried against the limits that
 //! the real destination is said to have: so many requests in flight, so many per second, budgets
@@ -34,18 +35,26 @@
 mod answer;
 mod app;
 mod counters;
+mod crew;
 mod dataverse;
 mod exchange;
 mod execution;
+mod guard;
+pub mod history;
 mod json;
 mod ledger;
 mod limits;
+pub mod plan;
+pub mod postgres;
+pub mod recorder;
 mod routes;
 mod service;
 mod spec;
 mod work;
 
 pub use counters::{Counters, Throttled};
+pub use crew::{Crew, Ended};
+pub use guard::Guard;
 pub use service::Service;
 #[cfg(feature = "tls")]
 pub use spec::Tls;

@@ -10,7 +10,7 @@ use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use std::{
     fmt,
     io::{self, ErrorKind},
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -53,7 +53,9 @@ impl Service {
         let addr = listener.local_addr()?;
         let app = Arc::new(App::new(spec));
         let (stop, stopped) = oneshot::channel();
-        let task = runtime.spawn(serve(listener, security, Arc::clone(&app), stopped));
+        let (router, counted) = (routes::router(Arc::clone(&app)), Arc::clone(&app));
+        let connected = move || counted.ledger().count_connection();
+        let task = runtime.spawn(serve(listener, security, router, connected, stopped));
         Ok(Self { addr, scheme, app, stop: Some(stop), task })
     }
 
@@ -107,14 +109,48 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// A router that is served on a free loopback port, without TLS. It stops when this is dropped.
+pub(crate) struct Listener {
+    addr: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    pub fn start(router: Router) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let listener = listen((Ipv4Addr::LOCALHOST, 0).into())?;
+        let addr = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel();
+        let task = runtime.spawn(serve(listener, Security::None, router, || {}, stopped));
+        Ok(Self { addr, stop: Some(stop), task })
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// All connections are closed when this returns.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// Accepts until it is told to stop. Its connections end with it.
 async fn serve(
     listener: TcpListener,
     security: Security,
-    app: Arc<App>,
+    router: Router,
+    connected: impl Fn(),
     mut stopped: oneshot::Receiver<()>,
 ) {
-    let router = routes::router(Arc::clone(&app));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -123,7 +159,7 @@ async fn serve(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    app.ledger().count_connection();
+                    connected();
                     connections.spawn(connection(stream, security.clone(), router.clone()));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,

@@ -2,7 +2,7 @@
 
 use crate::{act::Held, backoff::Backoff, worker::Shared};
 use std::convert::Infallible;
-use tidegate_core::{Fence, StoreError, source::Renewal};
+use tidegate_core::{Fence, Lease, StoreError, source::Renewal};
 use tokio::time::{sleep, timeout};
 
 impl Shared {
@@ -45,9 +45,25 @@ impl Shared {
         if !lost.is_empty() {
             self.phases.late.add(lost.len() as u64);
             tracing::warn!("{} leases were lost to other workers", lost.len());
-            self.desk.lose(&lost);
+            self.lose(&lost).await;
         }
         Ok(())
+    }
+
+    /// Clears lost leases away, and tells the store that they were not lost by the end of this
+    /// process: their runs are not suspects. If the store does not hear it, they may be.
+    pub(crate) async fn lose(&self, lost: &[Fence]) {
+        let held = self.desk.leases().into_iter().map(|held| held.lease);
+        let leases: Vec<Lease> = held.filter(|lease| lost.contains(&lease.fence)).collect();
+        self.desk.lose(lost);
+        if leases.is_empty() {
+            return;
+        }
+        match timeout(self.options.lease / 3, self.source.give_back(leases)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!("lost leases were not given back: {error}"),
+            Err(_) => tracing::debug!("lost leases were not given back in time"),
+        }
     }
 }
 
@@ -63,12 +79,13 @@ fn lost(refused: Vec<Fence>, asked: &[Held], held: &[Held]) -> Vec<Fence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate_core::{BatchId, Items, Lease, RetryItem};
+    use tidegate_core::{BatchId, Items, RetryItem};
 
     fn retries(fence: i64, indexes: &[u64], settling: bool) -> Held {
         let item = |&index| RetryItem { index, attempts: 1 };
         let items = Items::Retries(indexes.iter().map(item).collect());
-        Held { lease: Lease { batch: BatchId(1), fence: Fence(fence), items }, settling }
+        let lease = Lease { batch: BatchId(1), fence: Fence(fence), items, suspect: false };
+        Held { lease, settling }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     worker::{Shared, WorkerError},
 };
 use tidegate_core::{
-    Fence,
+    BatchId, Fence,
     settle::{Part, Settled, Settlement, Total},
 };
 use tokio::time::sleep;
@@ -56,7 +56,9 @@ impl Settler {
                 }
                 // An earlier try may have been applied while this one waited behind it: ask again.
                 Ok(Settled::Late(_)) if unknown => unknown = false,
-                Ok(Settled::Late(fences)) => self.drop_late(&mut outcomes, &fences),
+                Ok(Settled::Late(fences)) => self.drop_late(&mut outcomes, &fences).await,
+                // The leases may still be held: they decide whether these outcomes count.
+                Ok(Settled::Forgotten(batches)) => self.begin_anew(&batches),
                 Err(error) if error.is_passing() => {
                     unknown = true;
                     self.shared.phases.store_errors.add(1);
@@ -70,10 +72,20 @@ impl Settler {
         Ok(())
     }
 
-    fn drop_late(&self, outcomes: &mut Vec<Outcome>, late: &[Fence]) {
+    fn begin_anew(&mut self, batches: &[BatchId]) {
+        let names: Vec<String> = batches.iter().map(BatchId::to_string).collect();
+        tracing::warn!(
+            "the store went back in time: it does not know what was settled last of batch {}; \
+             going on from what it knows",
+            names.join(", ")
+        );
+        self.totals.forget(batches);
+    }
+
+    async fn drop_late(&self, outcomes: &mut Vec<Outcome>, late: &[Fence]) {
         self.shared.phases.late.add(late.len() as u64);
         tracing::warn!("{} leases were lost before their runs were settled", late.len());
-        self.shared.desk.lose(late);
+        self.shared.lose(late).await;
         outcomes.retain(|outcome| !late.contains(&outcome.fence));
     }
 

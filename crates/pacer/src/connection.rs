@@ -11,7 +11,14 @@ use crate::{
     remember::Remembered,
     statistics::{Binding, Statistics},
 };
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+/// For so long a destination counts as having what it had.
+const MOMENT: Duration = Duration::from_secs(1);
 
 /// A credential or an endpoint. Limit = min(server hint, budgets, AIMD), and the binding one is
 /// named.
@@ -19,7 +26,9 @@ use std::{collections::BTreeMap, sync::Arc};
 pub(crate) struct Connection {
     name: String,
     options: Arc<Options>,
-    classes: BTreeMap<usize, Controller>,
+    classes: BTreeMap<usize, Class>,
+    /// Those of the classes that are destinations.
+    destinations: BTreeSet<usize>,
     in_flight: u32,
     /// So many processes share what the service allows.
     among: u32,
@@ -32,8 +41,30 @@ pub(crate) struct Connection {
     quota: Option<Quota>,
     concurrent: Option<u32>,
     accounts: Vec<Account>,
+    /// A rate that was declared.
+    bucket: Option<Bucket>,
+}
+
+/// What was found out about one operation class. What the service does not say of itself is not taken to
+/// hold for others: one that it rejects, or does not answer, slows down no other.
+#[derive(Clone, Debug)]
+struct Class {
+    controller: Controller,
+    /// A rate that was found.
     bucket: Option<Bucket>,
     learned: Learned,
+    /// The most that was in flight in the last moment, and when.
+    peak: (u32, Time),
+}
+
+impl Class {
+    /// The most that was in flight within a moment: requests end and others follow, and what is free
+    /// between them is not to spare.
+    fn lately(&self, now: Time) -> u32 {
+        let (peak, at) = self.peak;
+        let peak = if now.saturating_sub(at) <= MOMENT { peak } else { 0 };
+        peak.max(self.controller.in_flight())
+    }
 }
 
 /// What the service says is left, and until when.
@@ -75,6 +106,7 @@ impl Connection {
         Self {
             name,
             classes: BTreeMap::new(),
+            destinations: BTreeSet::new(),
             in_flight: 0,
             among: 1,
             blocked_until: Time::ZERO,
@@ -84,7 +116,6 @@ impl Connection {
             concurrent: concurrent.map(|budget| budget.limit as u32).min(),
             accounts: budgets.filter(|b| windows(b.kind)).map(Account::new).collect(),
             bucket: options.rate.map(Bucket::declared),
-            learned: Learned::default(),
             options,
         }
     }
@@ -94,8 +125,28 @@ impl Connection {
     }
 
     fn class(&mut self, class: usize, now: Time) -> &mut Controller {
+        &mut self.found(class, now).controller
+    }
+
+    fn found(&mut self, class: usize, now: Time) -> &mut Class {
         let options = &self.options;
-        self.classes.entry(class).or_insert_with(|| Controller::new(options.clone(), now))
+        self.classes.entry(class).or_insert_with(|| Class {
+            controller: Controller::new(options.clone(), now),
+            bucket: None,
+            learned: Learned::default(),
+            peak: (0, now),
+        })
+    }
+
+    /// The class is one of several destinations, which share what one class may have.
+    pub fn join(&mut self, class: usize) {
+        self.destinations.insert(class);
+    }
+
+    /// Forgets a class that has nothing in flight.
+    pub fn forget(&mut self, class: usize) {
+        self.classes.remove(&class);
+        self.destinations.remove(&class);
     }
 
     /// Whether it is inside a Retry-After.
@@ -108,7 +159,8 @@ impl Connection {
         if self.is_throttled(now) {
             return 0;
         }
-        self.class(class, now).level().min(self.ceiling().0)
+        let ceiling = self.ceiling().0;
+        self.class(class, now).level().min(ceiling).min(self.part(class, ceiling, now))
     }
 
     /// How many requests of a class may start now.
@@ -127,11 +179,39 @@ impl Connection {
         })?;
         let (ceiling, binding) = self.ceiling();
         let room = room.min(ceiling.saturating_sub(self.in_flight));
+        let own = self.class(class, now).in_flight();
+        let room = room.min(self.part(class, ceiling, now).saturating_sub(own));
         if room == 0 {
             return Err(Wait::for_answer(binding));
         }
         self.budgets_allow(class, now)?;
         Ok(room)
+    }
+
+    /// How many requests a destination may have for the sake of the others: all of them together stay below
+    /// what one alone may have, each has an equal part if it needs it, and one that takes more leaves what
+    /// the others had a moment ago, and a quarter for those that come. So one that stops answering
+    /// keeps what it has, and cannot take more.
+    fn part(&self, class: usize, ceiling: u32, now: Time) -> u32 {
+        if !self.destinations.contains(&class) {
+            return u32::MAX;
+        }
+        let (mut total, mut others, mut busy) = (0, 0_u32, 1);
+        for destination in &self.destinations {
+            let Some(known) = self.classes.get(destination) else { continue };
+            total += known.controller.in_flight();
+            if *destination != class {
+                let lately = known.lately(now);
+                others = others.saturating_add(lately);
+                busy += u32::from(lately > 0);
+            }
+        }
+        let most = ceiling.min(self.options.max);
+        let own = self.classes.get(&class).map_or(0, |class| class.controller.in_flight());
+        let spare = if self.destinations.len() > 1 { most / 4 } else { 0 };
+        let equal = if busy > 1 { most.div_ceil(busy) } else { 1 };
+        let part = equal.max((most - spare).saturating_sub(others));
+        part.min(own + most.saturating_sub(total))
     }
 
     /// The lowest ceiling that all classes share.
@@ -151,10 +231,12 @@ impl Connection {
         {
             return Err(Wait::until(Binding::Quota, quota.until));
         }
-        if let Some(bucket) = &self.bucket {
+        let found = self.found(class, now);
+        found.learned.allows(now).map_err(|until| Wait::until(Binding::Requests, until))?;
+        let found = found.bucket.clone();
+        for bucket in self.bucket.iter().chain(&found) {
             bucket.allows(now).map_err(|until| Wait::until(Binding::Rate, until))?;
         }
-        self.learned.allows(now).map_err(|until| Wait::until(Binding::Requests, until))?;
         let round_trip = self.class(class, now).round_trip().as_secs_f64();
         let expected = f64::from(self.in_flight + 1) * round_trip;
         for account in &mut self.accounts {
@@ -178,11 +260,20 @@ impl Connection {
         if let Some(bucket) = &mut self.bucket {
             bucket.start(now);
         }
-        if self.learned.start(now) {
-            self.class(class, now).ask_first(now);
+        let found = self.found(class, now);
+        if let Some(bucket) = &mut found.bucket {
+            bucket.start(now);
+        }
+        if found.learned.start(now) {
+            found.controller.ask_first(now);
         }
         self.charge(BudgetKind::Requests, 1.0, now);
-        Ok(self.class(class, now).start(now))
+        let found = self.found(class, now);
+        let started = found.controller.start(now);
+        if found.controller.in_flight() >= found.lately(now) {
+            found.peak = (found.controller.in_flight(), now);
+        }
+        Ok(started)
     }
 
     fn charge(&mut self, kind: BudgetKind, amount: f64, now: Time) {
@@ -199,15 +290,15 @@ impl Connection {
             now,
         );
         self.heed(hint, now);
-        let controller = self.class(class, now);
+        let found = self.found(class, now);
         match outcome {
             Outcome::Succeeded => {
-                controller.succeeded(started, now);
-                if self.learned.accepted(started.at) {
-                    self.class(class, now).restore(now);
+                found.controller.succeeded(started, now);
+                if found.learned.accepted(started.at) {
+                    found.controller.restore(now);
                 }
             }
-            Outcome::Failed => controller.ended(started, true, now),
+            Outcome::Failed => found.controller.ended(started, true, now),
             Outcome::Throttled { retry_after } => {
                 let rejection = Rejection { retry_after, timed_out: false };
                 self.rejected(class, started, rejection, now);
@@ -223,12 +314,19 @@ impl Connection {
         self.told(now.saturating_add(rejection.retry_after.unwrap_or_default()));
         let cause = self.class(class, now).rejected(started, rejection, now);
         match cause {
-            Some(Cause::PerSecond { most }) => match &mut self.bucket {
-                Some(bucket) => bucket.confirmed(most, now),
-                none => *none = Some(Bucket::learned(most, now)),
-            },
+            Some(Cause::PerSecond { most }) => {
+                if let Some(declared) = &mut self.bucket {
+                    return declared.confirmed(most, now);
+                }
+                match &mut self.found(class, now).bucket {
+                    Some(bucket) => bucket.confirmed(most, now),
+                    none => *none = Some(Bucket::learned(most, now)),
+                }
+            }
             // With others at work, it may be they who leave nothing.
-            Some(Cause::Unknown) if self.among == 1 => self.learned.rejected(started.trial, now),
+            Some(Cause::Unknown) if self.among == 1 => {
+                self.found(class, now).learned.rejected(started.trial, now);
+            }
             Some(Cause::Unknown | Cause::InFlight { .. }) | None => {}
         }
     }
@@ -247,7 +345,10 @@ impl Connection {
             return;
         }
         let (before, after) = (f64::from(self.among), f64::from(among));
-        self.classes.values_mut().for_each(|class| class.share(self.among, among, now));
+        for class in self.classes.values_mut() {
+            class.controller.share(self.among, among, now);
+            class.bucket.iter_mut().for_each(|bucket| bucket.share(before / after));
+        }
         self.among = among;
         self.accounts.iter_mut().for_each(|account| account.limit *= before / after);
         if let Some(bucket) = &mut self.bucket {
@@ -273,11 +374,13 @@ impl Connection {
 
     pub fn statistics(&mut self, class: usize, class_name: &str, now: Time) -> Statistics {
         let binding = self.room(class, now).err().map_or(Binding::Nothing, |wait| wait.binding);
+        let found = self.found(class, now).bucket.as_ref().map(Bucket::per_second);
+        let declared = self.bucket.as_ref().map(Bucket::per_second);
         let mut statistics = Statistics {
             connection_name: self.name.clone(),
             class: class_name.to_owned(),
             binding,
-            rate: self.bucket.as_ref().map(Bucket::per_second),
+            rate: found.into_iter().chain(declared).reduce(f64::min),
             ..Statistics::default()
         };
         let ceiling = self.ceiling().0;

@@ -200,3 +200,51 @@ async fn the_next_process_stays_out_of_a_retry_after_too() {
     drop(new.start(&clock).await.unwrap());
     assert!(clock.now() >= Duration::from_secs(30) && clock.now() < Duration::from_secs(31));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_destination_that_never_answers_leaves_room_for_the_others() {
+    let pacer = Pacer::new(fixed(40), ["a".to_owned()]).unwrap();
+    let names: Vec<String> = (0..10).map(|n| format!("write {n}")).collect();
+    let gates: Vec<Gate> = names.iter().map(|name| pacer.gate_to(name)).collect();
+    let now = clock().now();
+    let start = |gate: &Gate| std::iter::from_fn(|| gate.try_start(now).ok()).collect::<Vec<_>>();
+    let hanging = start(&gates[0]);
+    assert_eq!(hanging.len(), 30, "a quarter is for those that come");
+    let one = start(&gates[1]);
+    assert_eq!(one.len(), 10, "all together stay below the maximum");
+    drop((hanging, one));
+    // All at once, each has its part; the one that hangs keeps no more than that.
+    let mut held: Vec<Vec<Permit>> = gates.iter().map(|_| Vec::new()).collect();
+    while let Some(at) = (0..10).filter(|at| held[*at].len() < 4).min_by_key(|at| held[*at].len()) {
+        held[at].push(gates[at].try_start(now).unwrap_or_else(|wait| panic!("{at}: {wait:?}")));
+    }
+    assert!(gates.iter().all(|gate| gate.try_start(now).is_err()));
+    held.iter_mut().skip(1).for_each(Vec::clear);
+    for gate in &gates[1..] {
+        let part = start(gate);
+        assert!(part.len() >= 4, "{}", part.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_destination_is_refused_slows_down_no_other_and_can_be_forgotten() {
+    let pacer = Pacer::new(fixed(8), ["a".to_owned()]).unwrap();
+    let (one, other, clock) = (pacer.gate_to("one"), pacer.gate_to("other"), clock());
+    for _ in 0..20 {
+        let permit = one.start(&clock).await.unwrap();
+        permit.end(Outcome::TimedOut, Hint::default(), clock.now());
+        permit_ok(&other, &clock).await;
+    }
+    let level = |gate: &Gate| gate.statistics(clock.now())[0].current_parallelism;
+    assert!(level(&one) < 8, "{}", level(&one));
+    assert_eq!((level(&other), other.statistics(clock.now())[0].rate), (8, None));
+    // What the service asks of the caller is heeded by all.
+    throttled(one.start(&clock).await.unwrap(), 60, &clock);
+    assert_eq!(other.try_start(clock.now()).err().unwrap().binding, Binding::RetryAfter);
+    pacer.forget("one");
+    assert_eq!(level(&pacer.gate_to("one")), 8);
+}
+
+async fn permit_ok(gate: &Gate, clock: &Paused) {
+    done(gate.start(clock).await.unwrap(), clock);
+}

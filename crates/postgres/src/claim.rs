@@ -3,13 +3,17 @@
 use crate::{
     decode::{batch, get, millis},
     error::corrupt,
-    pool::Pool,
+    pool::{Call, Pool},
 };
-use std::time::Duration;
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 use tidegate_core::{
     BatchId, Fence, Items, Lease, Range, RetryItem, Snapshot, StoreError,
     claim::{Claim, ClaimRequest},
-    limits::{MAX_LEASES_PER_CLAIM, MAX_RETRIES_PER_LEASE, MAX_RUNS},
+    limits::{DUE_WINDOW, MAX_LEASES_PER_CLAIM, MAX_RETRIES_PER_LEASE, MAX_RUNS},
+    stamp,
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -23,7 +27,7 @@ pub(crate) async fn claim(pool: &Pool, request: &ClaimRequest) -> Result<Claim, 
     let least: Vec<i64> = lengths.known.iter().map(|(_, length)| runs(length.least)).collect();
     let rows = pool
         .query(
-            OPERATION,
+            Call::under(OPERATION, request.lease),
             include_str!("sql/claim.sql"),
             &[
                 (&request.worker.0, Type::TEXT),
@@ -38,6 +42,8 @@ pub(crate) async fn claim(pool: &Pool, request: &ClaimRequest) -> Result<Claim, 
                 (&most, Type::INT8_ARRAY),
                 (&least, Type::INT8_ARRAY),
                 (&(MAX_RETRIES_PER_LEASE as i64), Type::INT8),
+                (&stamp::bits(RandomState::new().hash_one(())), Type::INT8),
+                (&(DUE_WINDOW as i64), Type::INT8),
             ],
         )
         .await?;
@@ -79,18 +85,20 @@ fn add_batch(claim: &mut Claim, row: &Row) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The four arrays have one entry per range or retry; the retries of one lease follow each other.
+/// The five arrays have one entry per range or retry; the retries of one lease follow each other.
 fn leases(batch: BatchId, row: &Row) -> Result<Vec<Lease>, StoreError> {
     let fences: Vec<i64> = get(OPERATION, row, "fences")?;
     let los: Vec<i64> = get(OPERATION, row, "los")?;
     let his: Vec<i64> = get(OPERATION, row, "his")?;
     let attempts: Vec<Option<i32>> = get(OPERATION, row, "attempts")?;
+    let suspects: Vec<bool> = get(OPERATION, row, "suspects")?;
     let mut leases: Vec<Lease> = Vec::new();
-    for (((fence, lo), hi), attempts) in fences.into_iter().zip(los).zip(his).zip(attempts) {
+    let rows = fences.into_iter().zip(los).zip(his).zip(attempts).zip(suspects);
+    for ((((fence, lo), hi), attempts), suspect) in rows {
         let fence = Fence(fence);
         let Some(attempts) = attempts else {
             let items = Items::Range(Range::new(lo as u64, hi as u64));
-            leases.push(Lease { batch, fence, items });
+            leases.push(Lease { batch, fence, items, suspect });
             continue;
         };
         let retry = RetryItem { index: lo as u64, attempts: attempts as u32 };
@@ -98,7 +106,10 @@ fn leases(batch: BatchId, row: &Row) -> Result<Vec<Lease>, StoreError> {
             Some(Lease { fence: last, items: Items::Retries(items), .. }) if *last == fence => {
                 items.push(retry);
             }
-            _ => leases.push(Lease { batch, fence, items: Items::Retries(vec![retry]) }),
+            _ => {
+                let items = Items::Retries(vec![retry]);
+                leases.push(Lease { batch, fence, items, suspect });
+            }
         }
     }
     Ok(leases)

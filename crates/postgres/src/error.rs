@@ -1,7 +1,11 @@
 //! What PostgreSQL says, as kind × class. No text of these holds a password.
 
-use deadpool_postgres::PoolError;
-use std::{error::Error, io, time::Duration};
+use crate::{
+    connect::ConnectError,
+    tls::{self, Failure},
+};
+use deadpool::managed::PoolError;
+use std::{error::Error, fmt::Display, io, time::Duration};
 use tidegate_core::{Class, Kind, StoreError};
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -16,6 +20,9 @@ pub(crate) fn failed(operation: &'static str, error: tokio_postgres::Error) -> S
     let (kind, class, message) = match error.as_db_error() {
         Some(answer) => {
             let (kind, class, advice) = classify(answer);
+            if kind == Kind::WentBack {
+                return StoreError::went_back(operation).because(error);
+            }
             // It says all that the server said.
             return StoreError::new(kind, class, operation, said(answer) + advice);
         }
@@ -29,14 +36,36 @@ pub(crate) fn failed(operation: &'static str, error: tokio_postgres::Error) -> S
 }
 
 /// No connection could be made.
-pub(crate) fn no_connection(operation: &'static str, place: &str, error: PoolError) -> StoreError {
-    let PoolError::Backend(error) = error else {
-        let message = format!("no connection to PostgreSQL at {place}: {error}");
-        return StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message);
+pub(crate) fn no_connection(
+    operation: &'static str,
+    place: &str,
+    error: PoolError<ConnectError>,
+) -> StoreError {
+    let error = match error {
+        PoolError::Backend(ConnectError::Postgres(error)) => error,
+        PoolError::Backend(ConnectError::Tls(failure)) => {
+            return no_tls(operation, place, &failure);
+        }
+        other => {
+            let problem = match other {
+                PoolError::Backend(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            let message = format!("no connection to PostgreSQL at {place}: {problem}");
+            return StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message);
+        }
     };
+    let source = error.source();
+    if let Some(failure) = source.and_then(|source| source.downcast_ref()) {
+        return no_tls(operation, place, failure);
+    }
+    if let Some(problem) = source.and_then(|it| it.downcast_ref()).and_then(tls::of_io) {
+        return no_tls(operation, place, &Failure::settings(problem));
+    }
     let (kind, class, message) = match error.as_db_error() {
         Some(answer) => {
             let (kind, class, advice) = classify(answer);
+            let advice = if wants_certificate(answer) { CERTIFICATE } else { advice };
             (kind, class, format!("PostgreSQL at {place} refused: {}{advice}", answer.message()))
         }
         None if is_broken(&error) => {
@@ -47,24 +76,62 @@ pub(crate) fn no_connection(operation: &'static str, place: &str, error: PoolErr
             (Kind::Unreachable, Class::Unavailable, message)
         }
         None => {
-            let message = format!("cannot log in to PostgreSQL at {place}: {}", root(&error));
+            let (problem, advice) = (root(&error), login_advice(&root(&error)));
+            let message = format!("cannot log in to PostgreSQL at {place}: {problem}{advice}");
             (Kind::BadAddress, Class::Permanent, message)
         }
     };
     StoreError::new(kind, class, operation, message).because(error)
 }
 
+/// TLS is wanted, and there is none.
+fn no_tls(operation: &'static str, place: &str, failure: &Failure) -> StoreError {
+    let (kind, class) = match failure.is_broken() {
+        true => (Kind::Unreachable, Class::Unavailable),
+        false => (Kind::BadAddress, Class::Permanent),
+    };
+    let message = format!("no connection to PostgreSQL at {place}: {failure}");
+    StoreError::new(kind, class, operation, message)
+}
+
+const CERTIFICATE: &str =
+    "; the server wants a certificate of the client that names the user: give sslcert and sslkey";
+
+/// All that a server says about it is a text. Whoever is trusted can only fail because of it.
+fn wants_certificate(answer: &DbError) -> bool {
+    let texts = ["certificate", "\"trust\" authentication failed"];
+    LOGIN.contains(answer.code()) && texts.iter().any(|text| answer.message().contains(text))
+}
+
+/// What to do about an error of the driver, which has no more than its text.
+fn login_advice(problem: &str) -> &'static str {
+    if problem.contains("does not support TLS") {
+        "; switch it on there (ssl = on), or use sslmode=prefer or disable on a network that you trust"
+    } else if problem.contains("channel binding") {
+        "; channel_binding=require needs TLS, a login by scram-sha-256, and no pooler in between"
+    } else {
+        ""
+    }
+}
+
+/// No connection was made in time; nothing was sent.
+pub(crate) fn no_answer(operation: &'static str, place: &str, within: Duration) -> StoreError {
+    let seconds = within.as_secs_f64();
+    let message = format!("no connection to PostgreSQL at {place} within {seconds:.0} s");
+    StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message)
+}
+
 /// The call took too long.
 pub(crate) fn deadline(operation: &'static str, within: Duration) -> StoreError {
     let message = format!(
-        "no answer from PostgreSQL within {} s; whether it took effect is unknown",
-        within.as_secs()
+        "no answer from PostgreSQL within {:.0} s; whether it took effect is unknown",
+        within.as_secs_f64()
     );
     StoreError::new(Kind::Deadline, Class::Transient, operation, message)
 }
 
 /// The URL cannot be used.
-pub(crate) fn bad_address(problem: String) -> StoreError {
+pub(crate) fn bad_address(problem: impl Display) -> StoreError {
     let message = format!("{problem}; expected postgres://user:password@host:port/database");
     StoreError::new(Kind::BadAddress, Class::Permanent, "connect", message)
 }
@@ -85,6 +152,8 @@ fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
     let code = answer.code();
     if code.code() == "TG400" {
         (Kind::Refused, Permanent, "")
+    } else if code.code() == "TG410" {
+        (Kind::WentBack, Permanent, "")
     } else if code.code() == "TG429" {
         (Kind::Full, Transient, "")
     } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
@@ -99,6 +168,8 @@ fn classify(answer: &DbError) -> (Kind, Class, &'static str) {
         (Kind::BadAddress, Permanent, "; check user and password in the URL")
     } else if AWAY.contains(code) || code.code().starts_with("08") {
         (Kind::Unreachable, Unavailable, "")
+    } else if TEXT.contains(code) {
+        (Kind::Corrupt, Permanent, "; the database's encoding and UTF-8 do not have the same texts")
     } else if *code == SqlState::QUERY_CANCELED {
         (Kind::Deadline, Transient, "; whether it took effect is unknown")
     } else if code.code().starts_with("40") || *code == SqlState::LOCK_NOT_AVAILABLE {
@@ -118,6 +189,10 @@ const SCHEMA: [SqlState; 5] = [
     SqlState::UNDEFINED_COLUMN,
     SqlState::UNDEFINED_OBJECT,
 ];
+
+/// A text cannot be converted.
+const TEXT: [SqlState; 2] =
+    [SqlState::UNTRANSLATABLE_CHARACTER, SqlState::CHARACTER_NOT_IN_REPERTOIRE];
 
 const LOGIN: [SqlState; 2] =
     [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION];

@@ -31,6 +31,8 @@ pub(crate) async fn finalize(
 struct Sum {
     reopened: i64,
     aggregates: Aggregates,
+    /// Which parts were added up, and after which settlements.
+    parts: Vec<String>,
 }
 
 type Sums = BTreeMap<BatchId, Sum>;
@@ -42,8 +44,16 @@ fn add_up(rows: &[Row]) -> Result<(Sums, Option<StoreError>), StoreError> {
         let batch = BatchId(get(OPERATION, row, "id")?);
         let reopened = get(OPERATION, row, "reopened")?;
         let body: Option<&[u8]> = get(OPERATION, row, "body")?;
-        let sum =
-            sums.entry(batch).or_insert_with(|| Sum { reopened, aggregates: Default::default() });
+        let sum = sums.entry(batch).or_insert_with(|| Sum {
+            reopened,
+            aggregates: Default::default(),
+            parts: Vec::new(),
+        });
+        if body.is_some() {
+            let accumulator: i64 = get(OPERATION, row, "accumulator")?;
+            let sequence: i64 = get(OPERATION, row, "sequence")?;
+            sum.parts.push(format!("{accumulator}:{sequence}"));
+        }
         match body.map(|body| part(OPERATION, batch, body)) {
             Some(Ok(part)) => sum.aggregates.merge(&part),
             Some(Err(error)) => drop(damaged.insert(batch, error)),
@@ -59,11 +69,13 @@ async fn close(pool: &Pool, sums: &Sums) -> Result<Vec<Finalized>, StoreError> {
     let reopened: Vec<i64> = sums.values().map(|sum| sum.reopened).collect();
     let digests: Vec<String> = sums.values().map(|s| s.aggregates.digest.to_string()).collect();
     let summaries: Vec<String> = sums.values().map(|sum| json(sum.aggregates.summary())).collect();
+    let parts: Vec<String> = sums.values().map(|sum| sum.parts.join(" ")).collect();
     let params = [
         (&ids as _, Type::INT8_ARRAY),
         (&reopened as _, Type::INT8_ARRAY),
         (&digests as _, Type::TEXT_ARRAY),
         (&summaries as _, Type::TEXT_ARRAY),
+        (&parts as _, Type::TEXT_ARRAY),
     ];
     let rows = pool.query(OPERATION, include_str!("sql/finalize.sql"), &params).await?;
     let mut closed = rows.iter().map(finalized).collect::<Result<Vec<_>, _>>()?;

@@ -4,12 +4,15 @@
 //! depends on the session, so that a pooler in transaction mode may sit in between (law 15). The
 //! database's clock decides what is expired and what is due (law 12).
 
+mod address;
 pub mod adopted;
 mod claim;
+mod connect;
 mod decode;
 mod error;
 mod finalize;
 mod inspect;
+mod limits;
 mod migrate;
 mod outbox;
 mod pace;
@@ -17,8 +20,11 @@ mod pool;
 mod renew;
 mod settle;
 mod submit;
+mod tls;
 
+pub use address::{is_address, role, without_password};
 pub use adopted::Adopted;
+pub use connect::Protection;
 pub use migrate::script;
 pub use outbox::publish;
 
@@ -40,11 +46,22 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to `postgres://user:password@host:port/database`. Afterwards the server has answered
-    /// once; the schema may still be missing.
-    pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        let pool = Arc::new(Pool::connect(url).await?);
+    /// Connects to `postgres://user:password@host:port/database`, or to `host=… dbname=…` as libpq has it.
+    /// Afterwards the server has answered once; the schema may still be missing.
+    ///
+    /// The address says whether TLS is spoken: `sslmode` is `disable`, `prefer` (the default: TLS if the server
+    /// speaks it, without verifying it), `verify-ca`, `verify-full`, or `require`, which verifies as `verify-full` does
+    /// unless `sslverify=none` is given. `sslrootcert` names the file with trusted authorities, or `system`;
+    /// `sslcert` and `sslkey` name the client's certificate and its key. `channel_binding=require` binds the login
+    /// to TLS.
+    pub async fn connect(address: &str) -> Result<Self, StoreError> {
+        let pool = Arc::new(Pool::connect(address).await?);
         Ok(Self { pool, memo: outbox::Memo::default() })
+    }
+
+    /// How the latest connection is protected against others on the way.
+    pub fn protection(&self) -> Option<Protection> {
+        self.pool.protection()
     }
 
     /// How many statements were sent so far.

@@ -1,9 +1,9 @@
 //! The schema: embedded migrations, each of which may be applied twice.
 
-use crate::{Postgres, decode::get};
+use crate::{Adopted, Postgres, decode::get, limits::MIGRATION_DEADLINE, pool::Pool};
 use async_trait::async_trait;
-use std::{collections::HashSet, time::Duration};
-use tidegate_core::{Kind, Migrate, StoreError, migrate::Schema};
+use std::collections::HashSet;
+use tidegate_core::{Class, Kind, Migrate, StoreError, migrate::Schema};
 use tokio_postgres::{IsolationLevel, Transaction};
 
 struct Migration {
@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 12] = [
+const MIGRATIONS: [Migration; 19] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -66,48 +66,121 @@ const MIGRATIONS: [Migration; 12] = [
         sql: include_str!("sql/migrations/0011_publish.sql"),
     },
     Migration {
+        version: 12,
+        name: "0012_epoch",
+        sql: include_str!("sql/migrations/0012_epoch.sql"),
+    },
+    Migration {
+        version: 13,
+        name: "0013_steer",
+        sql: include_str!("sql/migrations/0013_steer.sql"),
+    },
+    Migration {
+        version: 14,
+        name: "0014_losses",
+        sql: include_str!("sql/migrations/0014_losses.sql"),
+    },
+    Migration {
         version: 15,
         name: "0015_sinks",
         sql: include_str!("sql/migrations/0015_sinks.sql"),
+    },
+    Migration { version: 16, name: "0016_due", sql: include_str!("sql/migrations/0016_due.sql") },
+    Migration {
+        version: 17,
+        name: "0017_adopted",
+        sql: include_str!("sql/migrations/0017_adopted.sql"),
+    },
+    Migration {
+        version: 18,
+        name: "0018_retention",
+        sql: include_str!("sql/migrations/0018_retention.sql"),
+    },
+    Migration {
+        version: 19,
+        name: "0019_checks",
+        sql: include_str!("sql/migrations/0019_checks.sql"),
     },
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
-/// Indexes may have to be built.
-const MIGRATION_DEADLINE: Duration = Duration::from_secs(3_600);
-
 const LOCK: &str = include_str!("sql/migrate_lock.sql");
 
+/// A store of batches and messages, which are in UTF-8.
 #[async_trait]
 impl Migrate for Postgres {
     async fn migrate(&self) -> Result<Vec<&'static str>, StoreError> {
-        self.pool
-            .with_connection("migrate", MIGRATION_DEADLINE, async |client| {
-                // What others commit while it waits for a lock is to be seen behind it.
-                let isolation = IsolationLevel::ReadCommitted;
-                let transaction =
-                    client.build_transaction().isolation_level(isolation).start().await?;
-                let applied = apply_missing(&transaction).await?;
-                transaction.commit().await?;
-                Ok(applied)
-            })
-            .await
+        check_encoding(&self.pool).await?;
+        migrate(&self.pool).await
     }
 
     async fn schema(&self) -> Result<Schema, StoreError> {
-        const OPERATION: &str = "read schema version";
-        let sql = include_str!("sql/migrations.sql");
-        let rows = match self.pool.query(OPERATION, sql, &[]).await {
-            Err(error) if error.kind() == Kind::SchemaOutdated => return Ok(Schema::Missing),
-            answer => answer?,
-        };
-        Ok(match rows.last().map(|row| get(OPERATION, row, "version")).transpose()? {
-            None => Schema::Missing,
-            Some(found) if found < NEEDED => Schema::Outdated { found, needed: NEEDED },
-            Some(_) => Schema::Current,
-        })
+        let schema = schema(&self.pool).await?;
+        if schema != Schema::Missing {
+            check_encoding(&self.pool).await?;
+        }
+        Ok(schema)
     }
+}
+
+/// What is remembered about the table of an application, in a database that is not ours to choose.
+#[async_trait]
+impl Migrate for Adopted {
+    async fn migrate(&self) -> Result<Vec<&'static str>, StoreError> {
+        migrate(self.pool()).await
+    }
+
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        schema(self.pool()).await
+    }
+}
+
+/// One text that the server cannot convert, or that it took without knowing what it is, would fail every claim or
+/// settlement that comes across it.
+async fn check_encoding(pool: &Pool) -> Result<(), StoreError> {
+    const OPERATION: &str = "check the encoding";
+    let rows = pool.query(OPERATION, include_str!("sql/encoding.sql"), &[]).await?;
+    let encoding: Option<&str> =
+        rows.first().map(|row| get(OPERATION, row, "encoding")).transpose()?;
+    match encoding {
+        None | Some("UTF8") => Ok(()),
+        Some(other) => {
+            let message = format!(
+                "the encoding of the database is {other}, and a store must have UTF8, which can hold every \
+                 message and result; use another database (`create database NAME encoding 'UTF8' \
+                 template template0`). The outbox table of an application in this database can be \
+                 relayed all the same: name it with --preset, or by [outbox] in tidegate.toml"
+            );
+            Err(StoreError::new(Kind::Refused, Class::Permanent, OPERATION, message))
+        }
+    }
+}
+
+async fn migrate(pool: &Pool) -> Result<Vec<&'static str>, StoreError> {
+    pool.with_connection("migrate", MIGRATION_DEADLINE, async |client| {
+        // What others commit while it waits for a lock is to be seen behind it.
+        let isolation = IsolationLevel::ReadCommitted;
+        let transaction = client.build_transaction().isolation_level(isolation).start().await?;
+        let applied = apply_missing(&transaction).await?;
+        transaction.commit().await?;
+        Ok(applied)
+    })
+    .await
+}
+
+async fn schema(pool: &Pool) -> Result<Schema, StoreError> {
+    const OPERATION: &str = "read schema version";
+    let sql = include_str!("sql/migrations.sql");
+    let rows = match pool.query(OPERATION, sql, &[]).await {
+        Err(error) if error.kind() == Kind::SchemaOutdated => return Ok(Schema::Missing),
+        answer => answer?,
+    };
+    Ok(match rows.last().map(|row| get(OPERATION, row, "version")).transpose()? {
+        None => Schema::Missing,
+        Some(found) if found < NEEDED => Schema::Outdated { found, needed: NEEDED },
+        Some(_) => Schema::Current,
+    })
 }
 
 /// All migrations as a script.

@@ -1,68 +1,115 @@
 //! Connections, deadlines, and the one way in which statements are sent.
 
-use crate::error;
-use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime};
+use crate::{
+    address::Address,
+    connect::{Connection, Manager, Protection},
+    error,
+    limits::{
+        CANCEL_AGAIN, CANCEL_TIMEOUT, CANCEL_TRY, CONFLICT_PAUSE, CONFLICT_RETRIES, CONNECTIONS,
+        of_lease,
+    },
+};
+use deadpool::{Runtime, managed::Object};
 use futures_util::TryStreamExt;
 use std::{
-    collections::hash_map::RandomState,
-    future::Future,
+    collections::{HashMap, hash_map::RandomState},
     hash::BuildHasher,
+    ops::{Deref, DerefMut},
     pin::pin,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tidegate_core::{StoreError, limits::STORE_DEADLINE};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 use tokio_postgres::{
-    Config, NoTls, Row,
+    Row,
     types::{ToSql, Type},
 };
-
-/// Connections per process: claims, settlements and renewals are few, and a server's connections are
-/// shared by all workers.
-const CONNECTIONS: usize = 4;
-
-/// How long a server may take to accept a connection, unless the URL says otherwise.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How often a statement is sent again after a deadlock or a serialization failure. Each time it was
-/// rolled back as a whole.
-const CONFLICT_RETRIES: u32 = 4;
-
-/// The longest pause before the first of these; it doubles.
-const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
-
-/// How long the server may take to hear that a statement is no longer wanted.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long it has before it is told again.
-const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
 /// A statement's parameters with their types, which spare the server's answer to what they are.
 pub(crate) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
+/// What is called, and how much time it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    operation: &'static str,
+    bound: Bound,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Within(Duration),
+    /// It is of use only while a lease of this length holds.
+    Lease(Duration),
+}
+
+impl Call {
+    /// A call that must be over within this time.
+    pub(crate) fn within(operation: &'static str, within: Duration) -> Self {
+        Self { operation, bound: Bound::Within(within) }
+    }
+
+    /// A call by which a lease is gained, kept or used.
+    pub(crate) fn under(operation: &'static str, lease: Duration) -> Self {
+        Self { operation, bound: Bound::Lease(lease) }
+    }
+}
+
+impl From<&'static str> for Call {
+    fn from(operation: &'static str) -> Self {
+        Self::within(operation, STORE_DEADLINE)
+    }
+}
+
+/// Tells statements apart: where the text of one is.
+type Statement = usize;
+
+/// A call that has begun.
+#[derive(Clone, Copy)]
+struct Begun {
+    operation: &'static str,
+    statement: Statement,
+    within: Duration,
+    deadline: Instant,
+}
+
 /// A few connections to one database.
 pub(crate) struct Pool {
-    connections: deadpool_postgres::Pool,
-    /// For messages: user, host and database, without the password.
+    connections: deadpool::managed::Pool<Manager>,
+    /// For messages: user, hosts and database, without the password.
     place: String,
     statements: AtomicU64,
+    /// For how long the relay on these connections leases its lanes, in ms; zero if it never did.
+    lease_ms: AtomicU64,
+    /// How many deadlines in a row a statement has missed that has to be over while a lease holds.
+    missed: Mutex<HashMap<Statement, u32>>,
 }
 
 impl Pool {
     /// Connects once, so that a wrong address shows at once.
-    pub(crate) async fn connect(url: &str) -> Result<Self, StoreError> {
-        let config = parse(url)?;
-        let place = place(&config);
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let connections =
-            deadpool_postgres::Pool::builder(Manager::from_config(config, NoTls, recycling))
-                .max_size(CONNECTIONS)
-                .runtime(Runtime::Tokio1)
-                .build()
-                .map_err(|error| error::bad_address(error.to_string()))?;
-        let pool = Self { connections, place, statements: AtomicU64::new(0) };
-        let connection = pool.connection("connect", Instant::now() + STORE_DEADLINE).await?;
-        drop(connection);
+    pub(crate) async fn connect(address: &str) -> Result<Self, StoreError> {
+        let address = Address::parse(address)?;
+        let place = address.place.clone();
+        let connections = deadpool::managed::Pool::builder(Manager::new(address))
+            .max_size(CONNECTIONS)
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| error::bad_address(error.to_string()))?;
+        let pool = Self {
+            connections,
+            place,
+            statements: AtomicU64::new(0),
+            lease_ms: AtomicU64::new(0),
+            missed: Mutex::default(),
+        };
+        let lent = pool.connection(&pool.begin("connect".into(), "")).await?;
+        lent.finished();
         Ok(pool)
     }
 
@@ -70,17 +117,37 @@ impl Pool {
         self.statements.load(Ordering::Relaxed)
     }
 
+    /// Remembers for how long a relay leases its lanes.
+    pub(crate) fn lease(&self, lease: Duration) {
+        let millis = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        self.lease_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// A call of a relay, which has as much time as its lease allows. Without one it has as much as any other.
+    pub(crate) fn leased(&self, operation: &'static str) -> Call {
+        match self.lease_ms.load(Ordering::Relaxed) {
+            0 => operation.into(),
+            millis => Call::under(operation, Duration::from_millis(millis)),
+        }
+    }
+
+    /// How the latest connection is protected.
+    pub(crate) fn protection(&self) -> Option<Protection> {
+        self.connections.manager().protection()
+    }
+
     /// Sends one statement, again if it was rolled back because of others, and returns its rows.
     pub(crate) async fn query(
         &self,
-        operation: &'static str,
+        call: impl Into<Call>,
         sql: &str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let deadline = Instant::now() + STORE_DEADLINE;
+        let call = self.begin(call.into(), sql);
+        let operation = call.operation;
         let mut pause = CONFLICT_PAUSE;
         for _ in 0..CONFLICT_RETRIES {
-            match self.attempt(operation, sql, params, deadline).await? {
+            match self.attempt(&call, sql, params).await? {
                 Err(error) if error::is_conflict(&error) => {
                     tracing::debug!(operation, %error, "rolled back because of others; once more");
                     sleep(jitter(pause)).await;
@@ -89,43 +156,38 @@ impl Pool {
             }
             pause *= 2;
         }
-        let last = self.attempt(operation, sql, params, deadline).await?;
+        let last = self.attempt(&call, sql, params).await?;
         last.map_err(|error| error::failed(operation, error))
     }
 
     /// The outer error is final; the inner one may be a conflict.
     async fn attempt(
         &self,
-        operation: &'static str,
+        call: &Begun,
         sql: &str,
         params: Params<'_>,
-        deadline: Instant,
     ) -> Result<Result<Vec<Row>, tokio_postgres::Error>, StoreError> {
-        let client = self.connection(operation, deadline).await?;
+        let client = self.connection(call).await?;
         self.statements.fetch_add(1, Ordering::Relaxed);
-        match timeout_at(deadline, client.query_typed(sql, params)).await {
-            Ok(answer) => Ok(answer),
-            Err(_) => {
-                discard(client);
-                Err(error::deadline(operation, STORE_DEADLINE))
-            }
-        }
+        let answer = timeout_at(call.deadline, client.query_typed(sql, params)).await;
+        self.ended(call, client, answer.is_ok());
+        answer.map_err(|_| error::deadline(call.operation, call.within))
     }
 
     /// Sends one statement that changes nothing, and hands its rows over as they come. Whoever takes them
     /// may have had enough: then the connection is given up. Returns whether all rows were taken.
     pub(crate) async fn read(
         &self,
-        operation: &'static str,
+        call: impl Into<Call>,
         sql: &str,
         params: Params<'_>,
         mut take: impl FnMut(Row) -> Result<bool, StoreError>,
     ) -> Result<bool, StoreError> {
-        let deadline = Instant::now() + STORE_DEADLINE;
-        let client = self.connection(operation, deadline).await?;
+        let call = self.begin(call.into(), sql);
+        let client = self.connection(&call).await?;
         self.statements.fetch_add(1, Ordering::Relaxed);
         let reading = async {
-            let failed = |error| error::failed(operation, error);
+            let failed = |error| error::failed(call.operation, error);
             let params = params.iter().map(|(value, kind)| (*value, kind.clone()));
             let mut rows = pin!(client.query_typed_raw(sql, params).await.map_err(failed)?);
             while let Some(row) = rows.try_next().await.map_err(failed)? {
@@ -135,16 +197,20 @@ impl Pool {
             }
             Ok(true)
         };
-        let whole = timeout_at(deadline, reading).await;
+        let whole = timeout_at(call.deadline, reading).await;
         match whole {
-            Ok(Ok(true)) => Ok(true),
+            Ok(Ok(true)) => {
+                self.ended(&call, client, true);
+                Ok(true)
+            }
+            // What is left of the answer is not waited for.
             Ok(unfinished) => {
-                discard(client);
+                self.missed().remove(&call.statement);
                 unfinished
             }
             Err(_) => {
-                discard(client);
-                Err(error::deadline(operation, STORE_DEADLINE))
+                self.ended(&call, client, false);
+                Err(error::deadline(call.operation, call.within))
             }
         }
     }
@@ -154,12 +220,12 @@ impl Pool {
     /// here leaves nothing open.
     pub(crate) async fn call(
         &self,
-        operation: &'static str,
+        call: impl Into<Call>,
         sql: &str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         self.statements.fetch_add(1, Ordering::Relaxed);
-        self.with_connection(operation, STORE_DEADLINE, async |client| {
+        self.on_connection(self.begin(call.into(), sql), async |client| {
             let (begun, rows, ended) = tokio::join!(
                 biased;
                 client.batch_execute("begin isolation level read committed"),
@@ -178,90 +244,111 @@ impl Pool {
         &self,
         operation: &'static str,
         within: Duration,
-        work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
-        let deadline = Instant::now() + within;
-        let mut client = self.connection(operation, deadline).await?;
-        match timeout_at(deadline, work(&mut client)).await {
-            Ok(answer) => answer.map_err(|error| error::failed(operation, error)),
-            Err(_) => {
-                discard(client);
-                Err(error::deadline(operation, within))
-            }
-        }
+        self.on_connection(self.begin(Call::within(operation, within), ""), work).await
     }
 
-    async fn connection(
+    async fn on_connection<T>(
         &self,
-        operation: &'static str,
-        deadline: Instant,
-    ) -> Result<Object, StoreError> {
-        match timeout_at(deadline, self.connections.get()).await {
-            Ok(answer) => answer.map_err(|e| error::no_connection(operation, &self.place, e)),
-            Err(_) => Err(error::deadline(operation, STORE_DEADLINE)),
+        call: Begun,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, StoreError> {
+        let mut client = self.connection(&call).await?;
+        let answer = timeout_at(call.deadline, work(&mut client)).await;
+        self.ended(&call, client, answer.is_ok());
+        match answer {
+            Ok(answer) => answer.map_err(|error| error::failed(call.operation, error)),
+            Err(_) => Err(error::deadline(call.operation, call.within)),
         }
     }
-}
 
-/// Closes a connection whose statement is not waited for any longer, and asks the server to stop it. One that
-/// is asked before the statement has arrived does nothing: it is asked until what was sent behind the statement
-/// is answered.
-fn discard(client: Object) {
-    let token = client.cancel_token();
-    let client = Object::take(client);
-    let stopped = async move {
-        loop {
-            let _ = token.cancel_query(NoTls).await;
-            if timeout(CANCEL_AGAIN, client.batch_execute("")).await.is_ok() {
-                return;
+    fn begin(&self, call: Call, sql: &str) -> Begun {
+        let (Call { operation, bound }, statement) = (call, sql.as_ptr() as Statement);
+        let within = match bound {
+            Bound::Within(within) => within,
+            Bound::Lease(lease) => {
+                of_lease(lease, self.missed().get(&statement).copied().unwrap_or_default())
             }
+        };
+        Begun { operation, statement, within, deadline: Instant::now() + within }
+    }
+
+    /// An answer that came in time gives its connection back; without one, neither this connection nor those that
+    /// have been idle since are used again.
+    fn ended(&self, call: &Begun, client: Lent, in_time: bool) {
+        if in_time {
+            client.finished();
+            self.missed().remove(&call.statement);
+        } else {
+            *self.missed().entry(call.statement).or_default() += 1;
+            let since = call.deadline.checked_sub(call.within).unwrap_or(call.deadline);
+            self.connections.manager().suspect(since.into_std());
         }
-    };
-    tokio::spawn(quietly(timeout(CANCEL_TIMEOUT, stopped)));
+    }
+
+    fn missed(&self) -> MutexGuard<'_, HashMap<Statement, u32>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connection(&self, call: &Begun) -> Result<Lent, StoreError> {
+        match timeout_at(call.deadline, self.connections.get()).await {
+            Ok(Ok(connection)) => Ok(Lent(Some(connection))),
+            Ok(Err(error)) => Err(error::no_connection(call.operation, &self.place, error)),
+            Err(_) => Err(error::no_answer(call.operation, &self.place, call.within)),
+        }
+    }
 }
 
-/// The server may be gone; there is nobody to tell.
-async fn quietly<T>(work: impl Future<Output = T>) {
-    work.await;
+/// A connection on which something is under way. Unless that has ended when this is dropped, the connection is
+/// closed, and the server is asked to stop.
+struct Lent(Option<Object<Manager>>);
+
+impl Lent {
+    fn finished(mut self) {
+        drop(self.0.take());
+    }
 }
 
-fn parse(url: &str) -> Result<Config, StoreError> {
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(error::bad_address("the URL does not begin with postgres://".to_owned()));
+impl Deref for Lent {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.0.as_ref().expect("it is there until it is finished or dropped")
     }
-    let place = url.split(['/', '?']).nth(2).unwrap_or_default();
-    if place.matches('@').count() > 1 {
-        return Err(error::bad_address("an @ in a password must be written as %40".to_owned()));
-    }
-    let mut config: Config = url.parse().map_err(error::bad_url)?;
-    if config.get_hosts().is_empty() {
-        return Err(error::bad_address("the URL names no host".to_owned()));
-    }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
-    }
-    if config.get_application_name().is_none() {
-        config.application_name("tidegate");
-    }
-    Ok(config)
 }
 
-fn place(config: &Config) -> String {
-    use tokio_postgres::config::Host;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(name)) => name.clone(),
-        #[cfg(unix)]
-        Some(Host::Unix(path)) => path.display().to_string(),
-        None => String::new(),
-    };
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-    let database = config.get_dbname().map(|name| format!("/{name}")).unwrap_or_default();
-    format!("{user}{host}:{port}{database}")
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.0.as_mut().expect("it is there until it is finished or dropped")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Some(object) = self.0.take() else { return };
+        let connection = Object::take(object);
+        // Without a runtime, the process ends, and its connections with it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async { drop(timeout(CANCEL_TIMEOUT, stop(connection)).await) });
+        }
+    }
+}
+
+/// Asks the server to stop a statement. One that is asked before the statement has arrived does nothing: it is
+/// asked until what was sent behind the statement is answered. The server may be gone; there is nobody to tell.
+async fn stop(connection: Connection) {
+    let token = connection.cancel_token();
+    loop {
+        let _ = timeout(CANCEL_TRY, token.cancel_query(connection.tls.patient())).await;
+        if timeout(CANCEL_AGAIN, connection.batch_execute("")).await.is_ok() {
+            return;
+        }
+    }
 }
 
 /// Between half of `longest` and all of it, so that those who met once do not meet again.
-fn jitter(longest: Duration) -> Duration {
+pub(crate) fn jitter(longest: Duration) -> Duration {
     let random = RandomState::new().hash_one(0) >> 32;
     longest / 2 + (longest / 2).mul_f64(random as f64 / f64::from(u32::MAX))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     decode::{get, millis},
-    pool::Pool,
+    pool::{Call, Pool},
 };
 use std::collections::HashSet;
 use tidegate_core::{Fence, Items, Lease, StoreError, source::Renewal};
@@ -16,7 +16,7 @@ pub(crate) async fn renew(pool: &Pool, request: &Renewal) -> Result<Vec<Fence>, 
     let (ranges, retries) = (Ranges::of(&request.leases), Retries::of(&request.leases));
     let rows = pool
         .query(
-            "renew",
+            Call::under("renew", request.lease),
             include_str!("sql/renew.sql"),
             &[
                 (&millis(request.lease), Type::INT8),
@@ -40,16 +40,18 @@ pub(crate) async fn give_back(pool: &Pool, leases: &[Lease]) -> Result<(), Store
     if leases.is_empty() {
         return Ok(());
     }
-    let ranges = Ranges::of(leases);
+    let (ranges, retries) = (Ranges::of(leases), Retries::of(leases));
     let of_retries = leases.iter().filter(|lease| matches!(lease.items, Items::Retries(_)));
     let (batches, fences): (Vec<i64>, Vec<i64>) =
         of_retries.map(|lease| (lease.batch.0, lease.fence.0)).unzip();
     let params = [
         (&ranges.batch as _, Type::INT8_ARRAY),
-        (&ranges.end as _, Type::INT8_ARRAY),
         (&ranges.fence as _, Type::INT8_ARRAY),
         (&batches as _, Type::INT8_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
+        (&retries.batch as _, Type::INT8_ARRAY),
+        (&retries.index as _, Type::INT8_ARRAY),
+        (&retries.fence as _, Type::INT8_ARRAY),
     ];
     pool.query("give back", include_str!("sql/give_back.sql"), &params).await.map(drop)
 }

@@ -3,23 +3,23 @@
 use crate::{
     decode::{get, millis},
     error::corrupt,
-    pool::Pool,
+    pool::{Call, Pool},
 };
 use tidegate_core::{
-    Fence, StoreError,
+    BatchId, Fence, StoreError,
     settle::{Failed, Part, Progress, Settled, Settlement, Total},
 };
 use tokio_postgres::types::Type;
 
 const OPERATION: &str = "settle";
 
-/// Late leases are looked at twice. If the same settlement was sent before and was still under way,
-/// the first look may have waited for it without seeing all it wrote; the second one sees it.
+/// What does not fit is looked at twice. If the same settlement was sent before and was still under
+/// way, the first look may have waited for it without seeing all it wrote; the second one sees it.
 pub(crate) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
     let columns = Columns::of(settlement);
     match send(pool, settlement, &columns).await? {
-        Settled::Late(_) => send(pool, settlement, &columns).await,
-        applied => Ok(applied),
+        Settled::Applied => Ok(Settled::Applied),
+        _ => send(pool, settlement, &columns).await,
     }
 }
 
@@ -32,7 +32,7 @@ async fn send(
     let lease = millis(settlement.lease);
     let rows = pool
         .query(
-            OPERATION,
+            Call::under(OPERATION, settlement.lease),
             include_str!("sql/settle.sql"),
             &[
                 (&lease, Type::INT8),
@@ -59,12 +59,17 @@ async fn send(
                 (&totals.accumulator, Type::INT8_ARRAY),
                 (&totals.sequence, Type::INT8_ARRAY),
                 (&totals.body, Type::BYTEA_ARRAY),
+                (&totals.before, Type::INT8_ARRAY),
             ],
         )
         .await?;
     let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the settlement came back empty"))?;
     if get(OPERATION, row, "applied")? {
         return Ok(Settled::Applied);
+    }
+    let forgotten: Vec<i64> = get(OPERATION, row, "forgotten")?;
+    if !forgotten.is_empty() {
+        return Ok(Settled::Forgotten(forgotten.into_iter().map(BatchId).collect()));
     }
     let late: Vec<i64> = get(OPERATION, row, "late")?;
     let fences = settlement.parts.iter().map(|part| part.fence);
@@ -123,6 +128,7 @@ struct Totals<'a> {
     accumulator: Vec<i64>,
     sequence: Vec<i64>,
     body: Vec<&'a [u8]>,
+    before: Vec<i64>,
 }
 
 impl<'a> Columns<'a> {
@@ -177,6 +183,7 @@ impl<'a> Columns<'a> {
         self.totals.accumulator.push(total.accumulator.0);
         self.totals.sequence.push(total.sequence);
         self.totals.body.push(&total.body);
+        self.totals.before.push(total.before);
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{
 use async_trait::async_trait;
 use tidegate_core::{
     Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit,
-    limits::STORE_DEADLINE,
-    submit::{NewBatch, Once},
+    limits::{MAX_RETRIED, STORE_DEADLINE},
+    submit::{NewBatch, Once, Retried},
 };
 use tokio_postgres::{
     IsolationLevel, Row, Transaction,
@@ -58,17 +58,22 @@ impl Submit for Postgres {
         }
     }
 
-    async fn retry(&self, batch: BatchId) -> Result<u64, StoreError> {
-        let sql = include_str!("sql/retry.sql");
-        let rows = self.pool.query("retry", sql, &[(&batch.0, Type::INT8)]).await?;
+    async fn retry(&self, batch: BatchId, from: u64) -> Result<Retried, StoreError> {
+        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let params = [
+            (&batch.0 as _, Type::INT8),
+            (&from as _, Type::INT8),
+            (&(MAX_RETRIED as i64) as _, Type::INT8),
+        ];
+        let rows = self.pool.query("retry", include_str!("sql/retry.sql"), &params).await?;
         let row = rows.first().ok_or_else(|| missing("retry", batch))?;
-        match state("retry", row)? {
-            BatchState::Cancelled => Err(refused(
-                "retry",
-                format!("batch {batch} was cancelled; submit it again instead"),
-            )),
-            _ => get::<i64>("retry", row, "count").map(|count| count as u64),
+        if state("retry", row)? == BatchState::Cancelled {
+            let message = format!("batch {batch} was cancelled; submit it again instead");
+            return Err(refused("retry", message));
         }
+        let next: Option<i64> = get("retry", row, "following")?;
+        let runs = get::<i64>("retry", row, "count")?.cast_unsigned();
+        Ok(Retried { runs, next: next.map(i64::cast_unsigned) })
     }
 }
 

@@ -3,14 +3,19 @@
 use crate::workload::Behaviour;
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, future::pending, sync::Arc, time::Duration};
 use tidegate_engine::act::{Acting, Desk, Hands, HandsError, Next, Workbench};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 pub struct VirtualHands {
     pub count: usize,
     /// By workload.
     pub behaviours: Arc<BTreeMap<String, Behaviour>>,
+    /// Told when a run ends the worker.
+    pub killed: Arc<Notify>,
 }
 
 #[async_trait]
@@ -38,6 +43,10 @@ impl VirtualHands {
             loop {
                 let behaviour = self.behaviours[&acting.group().batch.workload];
                 sleep(behaviour.duration(item.index)).await;
+                if behaviour.deadly == Some(item.index) {
+                    self.killed.notify_one();
+                    pending::<()>().await;
+                }
                 let acted = workbench.act(acting.group(), item);
                 let next = acting.record(turn, acted, Instant::now());
                 desk.recorded(next);

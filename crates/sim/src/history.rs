@@ -45,6 +45,8 @@ pub enum Event {
     Finalized(Finalized),
     /// Somebody looked.
     Seen(Vec<BatchStatus>),
+    /// A run ended a worker.
+    Ended,
     /// A worker ended by itself after a stop was asked for.
     Stopped {
         /// When it was asked.
@@ -63,6 +65,8 @@ pub struct Entry {
     pub worker: usize,
     /// What happened.
     pub event: Event,
+    /// The store went back to before it.
+    pub undone: bool,
 }
 
 /// All events. Clones share the same list.
@@ -75,7 +79,21 @@ impl History {
     }
 
     pub(crate) fn add(&self, at: Duration, worker: usize, event: Event) {
-        self.entries().push(Entry { at, worker, event });
+        self.entries().push(Entry { at, worker, event, undone: false });
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// The store holds only what it did before the event of this number.
+    pub(crate) fn go_back(&self, length: usize) {
+        self.entries()[length..].iter_mut().for_each(|entry| entry.undone = true);
+    }
+
+    /// What happened and was not undone: the past of the store as it is.
+    pub fn surviving(&self) -> Vec<Entry> {
+        self.entries().iter().filter(|entry| !entry.undone).cloned().collect()
     }
 
     /// What happened so far.

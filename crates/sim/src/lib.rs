@@ -2,7 +2,7 @@
 //!
 //! A seed decides everything: batches, workers, how long runs and calls take, which worker is polled
 //! next, which calls fail before or after they took effect, which workers crash, freeze or are asked
-//! to stop. Afterwards a healthy worker finishes what is left, and one checker per law looks at the
+//! to stop, which run ends its worker each time, when the store goes back to what it held before. Afterwards a healthy worker finishes what is left, and one checker per law looks at the
 //! whole history. A failing seed fails again:
 //!
 //! ```text
@@ -22,7 +22,7 @@ mod world;
 
 pub use faults::Faults;
 pub use history::{Event, History};
-pub use plan::{Fate, Plan, WorkerPlan};
+pub use plan::{Fate, Plan, Travel, WorkerPlan};
 pub use world::{End, simulate};
 
 /// Simulates what `seed` plans and checks every law; an error says which law broke, and how.

@@ -15,6 +15,17 @@ pub struct Plan {
     pub batches: Vec<BatchPlan>,
     /// Who works on it, beside the healthy worker that comes last.
     pub workers: Vec<WorkerPlan>,
+    /// When the store goes back in time, one after the other.
+    pub travels: Vec<Travel>,
+}
+
+/// A store that loses its last transactions while workers live.
+#[derive(Clone, Copy, Debug)]
+pub struct Travel {
+    /// What it holds after this time, counted from the end of the travel before …
+    pub after: Duration,
+    /// … is all that it holds again when so much time has passed.
+    pub lost: Duration,
 }
 
 /// A batch to submit.
@@ -81,9 +92,18 @@ impl Plan {
     /// The world of a seed.
     pub fn from_seed(seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let batches = (0..rng.random_range(1..=3)).map(|_| batch(&mut rng)).collect();
+        let mut batches: Vec<_> = (0..rng.random_range(1..=3)).map(|_| batch(&mut rng)).collect();
         let workers = (0..rng.random_range(1..=4)).map(|_| worker(&mut rng)).collect();
-        Self { seed, batches, workers }
+        for batch in &mut batches {
+            let deadly = rng.random_bool(0.15).then(|| rng.random_range(0..batch.runs));
+            batch.behaviour.deadly = deadly;
+        }
+        let travels = if rng.random_bool(0.4) { rng.random_range(1..4) } else { 0 };
+        let travels = (0..travels).map(|_| Travel {
+            after: ms(&mut rng, 0..1_500),
+            lost: Duration::from_micros(rng.random_range(1..600_000)),
+        });
+        Self { seed, batches, workers, travels: travels.collect() }
     }
 }
 
@@ -107,6 +127,7 @@ fn batch(rng: &mut ChaCha8Rng) -> BatchPlan {
             fail: [0.0, 0.05, 0.5][rng.random_range(0..3)],
             permanent: [0.0, 0.02][rng.random_range(0..2)],
             micros: [1, 100, 5_000, 60_000][rng.random_range(0..4)],
+            deadly: None,
         },
     }
 }

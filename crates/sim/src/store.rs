@@ -7,7 +7,12 @@ use crate::{
 use async_trait::async_trait;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use std::{collections::BTreeSet, future::Future, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeSet,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 use tidegate_core::{
     BatchId, Class, Fence, Inspect, Kind, Lease, Memory, Source, StoreError,
     claim::{Claim, ClaimRequest},
@@ -24,7 +29,27 @@ pub struct FaultyStore {
     pub worker: usize,
     pub history: History,
     rng: Mutex<ChaCha8Rng>,
-    applied: Mutex<BTreeSet<(BatchId, AccumulatorId, i64)>>,
+    applied: Applied,
+}
+
+/// Settlements that the store knows of, for all workers. Clones share them.
+#[derive(Clone, Default)]
+pub struct Applied(Arc<Mutex<BTreeSet<(BatchId, AccumulatorId, i64)>>>);
+
+impl Applied {
+    fn set(&self) -> MutexGuard<'_, BTreeSet<(BatchId, AccumulatorId, i64)>> {
+        self.0.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// What they are now, apart from what they become.
+    pub fn copy(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.set().clone())))
+    }
+
+    /// They are again what they were.
+    pub fn go_back(&self, earlier: &Self) {
+        *self.set() = earlier.set().clone();
+    }
 }
 
 impl FaultyStore {
@@ -34,10 +59,11 @@ impl FaultyStore {
         faults: Faults,
         worker: usize,
         history: History,
+        applied: Applied,
         seed: u64,
     ) -> Self {
         let rng = Mutex::new(ChaCha8Rng::seed_from_u64(seed ^ (worker as u64) << 32));
-        Self { inner, clock, faults, worker, history, rng, applied: Mutex::default() }
+        Self { inner, clock, faults, worker, history, rng, applied }
     }
 
     fn note(&self, event: Event) {
@@ -45,8 +71,7 @@ impl FaultyStore {
     }
 
     fn is_new(&self, sequence: Option<(BatchId, AccumulatorId, i64)>) -> bool {
-        let mut applied = self.applied.lock().expect("nothing panics while it holds the lock");
-        sequence.is_some_and(|sequence| applied.insert(sequence))
+        sequence.is_some_and(|sequence| self.applied.set().insert(sequence))
     }
 
     fn roll<T>(&self, decide: impl FnOnce(&mut ChaCha8Rng) -> T) -> T {

@@ -1,7 +1,7 @@
 //! A workload whose every run is known beforehand.
 
 use rand::{Rng, RngExt};
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{Aggregates, InvalidSnapshot, Run, RunError, Snapshot, Workload};
 
 /// What the runs of a batch do.
@@ -13,6 +13,8 @@ pub struct Behaviour {
     pub permanent: f64,
     /// How long runs take, up to.
     pub micros: u64,
+    /// The run that ends its worker, each time.
+    pub deadly: Option<u64>,
 }
 
 /// What one run does.
@@ -49,10 +51,16 @@ impl Behaviour {
         }
     }
 
-    /// What the aggregates of a batch must be.
-    pub fn aggregates(&self, seed: u64, runs: u64, max_attempts: u32) -> Aggregates {
+    /// What the aggregates of a batch must be, without the runs that were given up.
+    pub fn aggregates(
+        &self,
+        seed: u64,
+        runs: u64,
+        max_attempts: u32,
+        given_up: &BTreeSet<u64>,
+    ) -> Aggregates {
         let mut aggregates = Aggregates::default();
-        for index in 0..runs {
+        for index in (0..runs).filter(|index| !given_up.contains(index)) {
             let mut run = Run::new(seed, index);
             let expected = self.of(&mut run);
             if Self::dead_after(expected, max_attempts).is_none() {

@@ -4,9 +4,9 @@ use crate::{
     Faults,
     hands::VirtualHands,
     history::{Event, History},
-    plan::{BatchPlan, Fate, Plan, WorkerPlan},
+    plan::{BatchPlan, Fate, Plan, Travel, WorkerPlan},
     scheduler::Scheduler,
-    store::FaultyStore,
+    store::{Applied, FaultyStore},
     workload::{Behaviour, Simulated},
 };
 use std::{cell::OnceCell, collections::BTreeMap, sync::Arc, time::Duration};
@@ -18,6 +18,7 @@ use tidegate_core::{
 use tidegate_engine::{Hands, Stop, Until, Worker, WorkerOptions};
 use tokio::{
     runtime::Builder,
+    sync::Notify,
     time::{Instant, sleep},
 };
 
@@ -47,6 +48,12 @@ pub struct BatchEnd {
 
 /// How long a stopped worker may take.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How long until somebody starts a worker anew that ended.
+const RESTART: Duration = Duration::from_millis(50);
+
+/// A run that ends its worker is given up long before so many have ended.
+const MOST_STARTS: usize = 200;
 
 thread_local! {
     static START: OnceCell<Instant> = const { OnceCell::new() };
@@ -78,8 +85,15 @@ async fn happen(plan: &Plan) -> End {
     for (place, worker) in plan.workers.iter().enumerate() {
         scheduler.add(world.work(place, worker), worker.fate);
     }
-    let polls = scheduler.await;
-    world.work(plan.workers.len(), &healthy()).await;
+    let last = plan.workers.len();
+    let working = async {
+        let polls = scheduler.await;
+        world.work(last, &healthy()).await;
+        polls
+    };
+    let (polls, ()) = tokio::join!(working, world.travel(&plan.travels));
+    // The store may have gone back after all was done.
+    world.work(last, &healthy()).await;
     world.end(polls).await
 }
 
@@ -113,12 +127,14 @@ fn healthy() -> WorkerPlan {
     }
 }
 
+#[derive(Clone)]
 struct World {
     seed: u64,
     store: Memory,
     workloads: Workloads,
     behaviours: Arc<BTreeMap<String, Behaviour>>,
     history: History,
+    applied: Applied,
 }
 
 impl World {
@@ -134,38 +150,82 @@ impl World {
             workloads,
             behaviours: Arc::new(behaviours),
             history: History::default(),
+            applied: Applied::default(),
         }
     }
 
-    /// A worker's whole life.
-    fn work(&self, place: usize, plan: &WorkerPlan) -> impl Future<Output = ()> + 'static {
-        let worker = self.worker(place, plan);
-        let history = self.history.clone();
-        let (starts_at, fate) = (plan.starts_at, plan.fate);
+    /// The store loses its last transactions, again and again. Its clock goes on.
+    async fn travel(&self, travels: &[Travel]) {
+        for travel in travels {
+            sleep(travel.after).await;
+            let (saved, length) = (self.store.save(), self.history.len());
+            let applied = self.applied.copy();
+            sleep(travel.lost).await;
+            self.store.go_back(&saved);
+            self.history.go_back(length);
+            self.applied.go_back(&applied);
+        }
+    }
+
+    /// A worker's whole life. A run that ends its process ends all that it does; somebody starts it
+    /// anew under the same name.
+    fn work(&self, place: usize, plan: &WorkerPlan) -> impl Future<Output = ()> + use<> {
+        let (world, plan) = (self.clone(), plan.clone());
         async move {
-            sleep(starts_at).await;
-            let stop = Stop::new();
-            let mut run = Box::pin(worker.run(stop.clone()));
-            if let Fate::Stops { at } = fate {
-                tokio::select! {
-                    biased;
-                    ended = &mut run => return drop(ended.expect("only passing errors occur")),
-                    () = sleep(at) => stop.stop(),
+            sleep(plan.starts_at).await;
+            let stops_at = match plan.fate {
+                Fate::Stops { at } => at,
+                _ => Duration::MAX / 4,
+            };
+            let begun = clock();
+            for _ in 0..MOST_STARTS {
+                let left = (begun + stops_at).saturating_sub(clock());
+                if world.live(place, &plan, left).await {
+                    return;
                 }
-                let asked = clock();
-                run.await.expect("only passing errors occur");
-                history.add(clock(), place, Event::Stopped { asked, grace: GRACE });
-            } else {
-                run.await.expect("only passing errors occur");
+                sleep(RESTART).await;
+            }
+            panic!("worker {place} was ended {MOST_STARTS} times");
+        }
+    }
+
+    /// One life of a worker, which is asked to stop after a while. Returns whether it ended by itself.
+    async fn live(&self, place: usize, plan: &WorkerPlan, stops_after: Duration) -> bool {
+        let (stop, killed) = (Stop::new(), Arc::new(Notify::new()));
+        let mut run = Box::pin(self.worker(place, plan, killed.clone()).run(stop.clone()));
+        let fine = "only passing errors occur";
+        tokio::select! {
+            biased;
+            () = killed.notified() => {
+                self.history.add(clock(), place, Event::Ended);
+                return false;
+            }
+            ended = &mut run => {
+                ended.expect(fine);
+                return true;
+            }
+            () = sleep(stops_after) => stop.stop(),
+        }
+        let asked = clock();
+        tokio::select! {
+            biased;
+            () = killed.notified() => {}
+            ended = &mut run => {
+                ended.expect(fine);
+                self.history.add(clock(), place, Event::Stopped { asked, grace: GRACE });
             }
         }
+        true
     }
 
-    fn worker(&self, place: usize, plan: &WorkerPlan) -> Worker {
+    fn worker(&self, place: usize, plan: &WorkerPlan, killed: Arc<Notify>) -> Worker {
         let (store, history) = (self.store.clone(), self.history.clone());
-        let source = FaultyStore::new(store, clock, plan.faults, place, history, self.seed);
+        let applied = self.applied.clone();
+        let source =
+            FaultyStore::new(store, clock, plan.faults, place, history, applied, self.seed);
+        let behaviours = self.behaviours.clone();
         let hands: Arc<dyn Hands> =
-            Arc::new(VirtualHands { count: plan.hands, behaviours: self.behaviours.clone() });
+            Arc::new(VirtualHands { count: plan.hands, behaviours, killed });
         let options = WorkerOptions {
             threads: plan.hands,
             lease: plan.lease,

@@ -18,6 +18,8 @@ fn plan(polls: u64) -> Plan {
     batch.behaviour.fail = 0.2;
     batch.behaviour.permanent = 0.05;
     batch.behaviour.micros = 3_000;
+    batch.behaviour.deadly = None;
+    plan.travels.clear();
     plan.workers.truncate(1);
     let worker = &mut plan.workers[0];
     worker.hands = 2;

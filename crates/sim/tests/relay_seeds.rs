@@ -54,6 +54,21 @@ fn every_law_holds_whatever_sinks_do_to_each_other() {
     check_seeds(NEIGHBORS);
 }
 
+/// A standby that is behind takes over, again and again, and relays live on.
+#[test]
+fn a_store_that_goes_back_in_time_loses_nothing_that_it_has() {
+    let broken = seeds().filter_map(|seed| {
+        check(&Scenario::going_back(seed)).err().map(|broken| format!("seed {seed}: {broken}"))
+    });
+    let broken: Vec<String> = broken.collect();
+    assert!(
+        broken.is_empty(),
+        "{} seeds fail, such as {:#?}",
+        broken.len(),
+        &broken[..broken.len().min(5)]
+    );
+}
+
 #[test]
 fn a_history_is_shown_if_asked_for() {
     let asked = std::env::var("TIDEGATE_SIM_HISTORY").is_ok();

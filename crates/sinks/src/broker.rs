@@ -74,6 +74,12 @@ impl<P: Protocol> Broker<P> {
         Self { protocol, kept, making, capabilities, timeout }
     }
 
+    /// What differs from broker to broker.
+    #[cfg(any(feature = "nats", feature = "amqp"))]
+    pub fn protocol(&self) -> &P {
+        &self.protocol
+    }
+
     pub fn capabilities(&self) -> SinkCapabilities {
         self.capabilities.clone()
     }

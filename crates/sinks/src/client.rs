@@ -60,7 +60,7 @@ impl Client {
     pub fn new(settings: Settings<'_>) -> Result<Self, ConfigError> {
         let rules = Arc::new(Rules::new(settings.allow));
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls::client(settings.secure, settings.ca_file)?)
+            .tls_backend_preconfigured(tls::client(settings.secure, settings.ca_file)?.client)
             .dns_resolver(Guarded(Arc::clone(&rules)))
             .redirect(redirect::Policy::none())
             .retry(retry::never())

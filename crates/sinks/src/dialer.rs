@@ -1,14 +1,19 @@
 //! The one place that opens connections which are not HTTP.
 
 use crate::{
-    ConfigError, address::Rules, client::Settings, failure::Failure, resolver::resolve,
-    server::Server, tls,
+    ConfigError,
+    address::Rules,
+    client::Settings,
+    failure::Failure,
+    resolver::resolve,
+    server::Server,
+    tls::{self, Tls},
 };
-use rustls::{ClientConfig, pki_types::ServerName};
+use rustls::pki_types::ServerName;
 use std::{error::Error, fmt, io, net::SocketAddr, sync::Arc};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpStream, lookup_host},
+    net::TcpStream,
 };
 use tokio_rustls::TlsConnector;
 
@@ -24,7 +29,7 @@ pub type Stream = Box<dyn Duplex>;
 #[derive(Clone)]
 pub struct Dialer {
     rules: Rules,
-    tls: Arc<ClientConfig>,
+    tls: Arc<Tls>,
 }
 
 impl Dialer {
@@ -52,25 +57,15 @@ impl Dialer {
         Ok(Self { rules, tls })
     }
 
-    /// How TLS is spoken, for a client that opens its connections itself.
-    pub fn tls(&self) -> ClientConfig {
-        ClientConfig::clone(&self.tls)
+    /// How TLS is spoken, for a client that opens its connections itself, to an address of the server.
+    #[cfg(feature = "nats")]
+    pub fn tls_of(&self, server: &Server) -> Result<rustls::ClientConfig, Failure> {
+        Ok(self.tls.client_of(name(server)?))
     }
 
-    /// Whether the rules let all addresses of the server be connected to, for a client that resolves
-    /// its name itself.
-    pub async fn judge(&self, server: &Server) -> Result<(), Failure> {
-        self.rules.judge_literal(&server.url)?;
-        let host = server.host();
-        let found = lookup_host((host.as_str(), server.port)).await;
-        for address in found.map_err(|error| self.failure(&error, server))? {
-            self.rules.judge(&host, address.ip())?;
-        }
-        Ok(())
-    }
-
-    /// Where the server is, as far as the rules let it be reached.
-    async fn resolve(&self, server: &Server) -> Result<Vec<SocketAddr>, Failure> {
+    /// Where the server is, as far as the rules let it be reached. Whoever connects uses these addresses:
+    /// a name may mean another place when it is resolved again.
+    pub async fn resolve(&self, server: &Server) -> Result<Vec<SocketAddr>, Failure> {
         self.rules.judge_literal(&server.url)?;
         let failed = |error: Box<dyn Error + Send + Sync>| self.failure(&*error, server);
         let found = resolve(&self.rules, &server.host(), server.port).await.map_err(failed)?;
@@ -89,15 +84,19 @@ impl Dialer {
         if !server.secure {
             return Ok(Box::new(socket));
         }
-        let name = ServerName::try_from(server.host())
-            .map_err(|_| Failure::Broken(format!("{server} has a name that no certificate has")))?;
-        let tls = TlsConnector::from(Arc::clone(&self.tls));
-        Ok(Box::new(tls.connect(name, socket).await.map_err(failed)?))
+        let tls = TlsConnector::from(Arc::new(self.tls.client.clone()));
+        Ok(Box::new(tls.connect(name(server)?, socket).await.map_err(failed)?))
     }
 
     fn failure(&self, error: &(dyn Error + 'static), server: &Server) -> Failure {
         Failure::of_connecting(error, &server.to_string(), server.scheme.plain)
     }
+}
+
+/// The name that the server's certificate must have.
+fn name(server: &Server) -> Result<ServerName<'static>, Failure> {
+    ServerName::try_from(server.host())
+        .map_err(|_| Failure::Broken(format!("{server} has a name that no certificate has")))
 }
 
 impl fmt::Debug for Dialer {

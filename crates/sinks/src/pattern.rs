@@ -57,6 +57,24 @@ impl Pattern {
         self.places.contains(&Place::Topic)
     }
 
+    /// The name as far as it is the same for many keys. `None` if it is the same for all items: then there
+    /// is one destination only.
+    pub fn destination(&self, item: &Item<'_>) -> Option<String> {
+        if self.places.iter().all(|place| *place == Place::Key) {
+            return None;
+        }
+        let mut text = String::new();
+        for (index, literal) in self.literals.iter().enumerate() {
+            text.push_str(literal);
+            match self.places.get(index) {
+                Some(Place::Key) => text.push_str("{key}"),
+                Some(place) => text.push_str(place.value(item).unwrap_or_default()),
+                None => {}
+            }
+        }
+        Some(text)
+    }
+
     /// What stands before the first place, between two, and after the last.
     pub fn literals(&self) -> &[String] {
         &self.literals

@@ -1,24 +1,42 @@
 //! Leases: expired ones first, then due retries, then fresh ranges.
 
+mod lost;
+
 use crate::{
     errors::{Failure, corrupt},
     row,
     sql::{Millis, Sql, array},
 };
+use lost::Lost;
 use rusqlite::params;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{BuildHasher, RandomState},
+};
 use tidegate_core::{
     Batch, BatchId, Fence, Items, Lease, Range, RetryItem, Snapshot, SnapshotHash,
     claim::{Candidate, Claim, ClaimRequest, share},
-    limits::MAX_LEASES_PER_CLAIM,
+    limits::{DUE_WINDOW, MAX_LEASES_PER_CLAIM},
+    stamp::stamp,
 };
 
 pub(crate) fn claim(sql: &Sql, request: &ClaimRequest) -> Result<Claim, Failure> {
     let now = sql.now()?;
     let wanted = wanted(sql, request, now)?;
-    let plan = plan(sql, request, &wanted, now)?;
+    let lost = Lost::read(sql, request, &wanted, now)?;
+    let plan = plan(sql, request, &wanted, &lost, now)?;
+    let alone = lost.holds_suspect || (plan.alone.is_some() && !request.lease.is_zero());
     let leases = plan.carry_out(sql, &request.worker.0, now.plus(request.lease))?;
-    answer(sql, request, wanted, leases, now)
+    let soon = lost.split_and_give_up(sql, now)?;
+    let next_due = match soon {
+        true => Some(now),
+        false => {
+            let granted = (!leases.is_empty()).then_some(now.plus(request.lease));
+            next_due(sql, &wanted, alone, now)?.into_iter().chain(granted).min()
+        }
+    };
+    let next_due = next_due.map(|due| due.since(now));
+    Ok(Claim { next_due, ..answer(sql, request, wanted, leases)? })
 }
 
 /// A running batch that the request is for.
@@ -31,6 +49,8 @@ struct Wanted {
     expired: u64,
     /// When the next retry is due.
     retry: Option<Millis>,
+    /// Some of its retries are suspects.
+    suspects: bool,
 }
 
 impl Wanted {
@@ -50,6 +70,7 @@ fn wanted(sql: &Sql, request: &ClaimRequest, now: Millis) -> Result<Vec<Wanted>,
             active: row.get("active")?,
             expired: row.get("expired")?,
             retry: row.get::<_, Option<i64>>("retry_ms")?.map(Millis),
+            suspects: row.get("suspects")?,
         })
     })?;
     Ok(wanted)
@@ -58,41 +79,40 @@ fn wanted(sql: &Sql, request: &ClaimRequest, now: Millis) -> Result<Vec<Wanted>,
 /// What is to be leased, each kind in the order in which it is handed out.
 struct Plan {
     expired: Vec<(BatchId, Range)>,
+    /// A suspect.
+    alone: Option<Alone>,
     due: Vec<(BatchId, Vec<RetryItem>)>,
     fresh: Vec<(BatchId, Range)>,
+}
+
+/// A suspect to be leased.
+#[derive(Clone, Copy)]
+enum Alone {
+    Range(BatchId, Range),
+    Retry(BatchId, u64),
 }
 
 fn plan(
     sql: &Sql,
     request: &ClaimRequest,
     wanted: &[Wanted],
+    lost: &Lost,
     now: Millis,
 ) -> Result<Plan, Failure> {
     let slots = request.slots.min(MAX_LEASES_PER_CLAIM);
-    let expired = expired(sql, wanted, slots, now)?;
+    let expired: Vec<(BatchId, Range)> = lost.leased_again().take(slots).collect();
     let slots = slots - expired.len();
+    let alone = lost.suspect().filter(|_| slots > 0);
+    let slots = slots - usize::from(alone.is_some());
     let due = due(sql, request, wanted, slots, now)?;
     let slots = slots - due.len();
-    let candidates = candidates(wanted, &expired);
+    let again = expired.iter().map(|(batch, _)| *batch).chain(match alone {
+        Some(Alone::Range(batch, _)) => Some(batch),
+        _ => None,
+    });
+    let candidates = candidates(wanted, &again.collect::<Vec<_>>());
     let fresh = share(&candidates, slots, &request.lengths);
-    Ok(Plan { expired, due, fresh })
-}
-
-fn expired(
-    sql: &Sql,
-    wanted: &[Wanted],
-    slots: usize,
-    now: Millis,
-) -> Result<Vec<(BatchId, Range)>, Failure> {
-    let batches: Vec<i64> = wanted.iter().filter(|w| w.expired > 0).map(|w| w.batch.id.0).collect();
-    if batches.is_empty() {
-        return Ok(Vec::new());
-    }
-    let params = params![array(batches), now.0, slots];
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok((BatchId(row.get("batch_id")?), Range { lo: row.get("lo")?, hi: row.get("hi")? }))
-    };
-    Ok(sql.rows(include_str!("sql/claim_expired.sql"), params, read)?)
+    Ok(Plan { expired, alone, due, fresh })
 }
 
 /// Groups due retries into leases; batches take turns.
@@ -108,7 +128,8 @@ fn due(
     // Every batch has its first turn before any has its second: no more of them can get one.
     for wanted in due.take(slots) {
         let batch = wanted.batch.id;
-        let params = params![batch.0, now.0, request.lengths.most_retries(batch) * slots];
+        let most = request.lengths.most_retries(batch) * slots;
+        let params = params![batch.0, now.0, most, most.max(DUE_WINDOW as usize)];
         let items = sql.rows(include_str!("sql/claim_due.sql"), params, |row| {
             Ok(RetryItem { index: row.get("idx")?, attempts: row.get("attempts")? })
         })?;
@@ -121,9 +142,9 @@ fn due(
     Ok(groups.into_iter().map(|(_, batch, items)| (batch, items)).collect())
 }
 
-/// The batches as they stand once the expired ranges are leased again.
-fn candidates(wanted: &[Wanted], expired: &[(BatchId, Range)]) -> Vec<Candidate> {
-    let again = |batch| expired.iter().filter(|(id, _)| *id == batch).count() as u64;
+/// The batches as they stand once expired ranges of these batches are leased again.
+fn candidates(wanted: &[Wanted], expired: &[BatchId]) -> Vec<Candidate> {
+    let again = |batch| expired.iter().filter(|id| **id == batch).count() as u64;
     let candidate = |wanted: &Wanted| Candidate {
         batch: wanted.batch.id,
         cursor: wanted.cursor,
@@ -135,17 +156,24 @@ fn candidates(wanted: &[Wanted], expired: &[(BatchId, Range)]) -> Vec<Candidate>
 
 impl Plan {
     fn len(&self) -> usize {
-        self.expired.len() + self.due.len() + self.fresh.len()
+        let alone = usize::from(self.alone.is_some());
+        self.expired.len() + alone + self.due.len() + self.fresh.len()
     }
 
     fn carry_out(self, sql: &Sql, worker: &str, until: Millis) -> Result<Vec<Lease>, Failure> {
         if self.len() == 0 {
             return Ok(Vec::new());
         }
-        let mut taker = Taker { sql, worker, until, fences: fences(sql, self.len())? };
+        let noise = RandomState::new().hash_one(until.0);
+        let mut taker = Taker { sql, worker, until, fences: fences(sql, self.len())?, noise };
         let mut leases = Vec::with_capacity(self.len());
         for (batch, range) in self.expired {
-            leases.push(taker.lease_again(batch, range)?);
+            leases.push(taker.lease_again(batch, range, false)?);
+        }
+        match self.alone {
+            Some(Alone::Range(batch, range)) => leases.push(taker.lease_again(batch, range, true)?),
+            Some(Alone::Retry(batch, index)) => leases.push(taker.lease_suspect(batch, index)?),
+            None => {}
         }
         for (batch, items) in self.due {
             leases.push(taker.lease_retries(batch, items)?);
@@ -162,7 +190,7 @@ impl Plan {
     }
 }
 
-/// As many new fences as there are leases.
+/// As many new numbers of fences as there are leases.
 pub(crate) fn fences(sql: &Sql, count: usize) -> Result<std::ops::RangeInclusive<i64>, Failure> {
     let last = sql.row(include_str!("sql/claim_fences.sql"), [count], |row| row.get(0))?;
     let last: i64 = last.ok_or_else(|| corrupt("claim", "the table `meta`"))?;
@@ -175,18 +203,35 @@ struct Taker<'a> {
     worker: &'a str,
     until: Millis,
     fences: std::ops::RangeInclusive<i64>,
+    /// A file that was restored while workers live counts on from an earlier number.
+    noise: u64,
 }
 
 impl Taker<'_> {
     fn fence(&mut self) -> i64 {
-        self.fences.next().expect("there are as many fences as leases")
+        stamp(self.fences.next().expect("there are as many fences as leases"), self.noise)
     }
 
-    fn lease_again(&mut self, batch: BatchId, range: Range) -> Result<Lease, Failure> {
+    fn lease_again(
+        &mut self,
+        batch: BatchId,
+        range: Range,
+        suspect: bool,
+    ) -> Result<Lease, Failure> {
         let fence = self.fence();
         let params = params![batch.0, range.hi, fence, self.worker, self.until.0];
         self.sql.execute(include_str!("sql/claim_again.sql"), params)?;
-        Ok(Lease { batch, fence: Fence(fence), items: Items::Range(range) })
+        Ok(Lease { batch, fence: Fence(fence), items: Items::Range(range), suspect })
+    }
+
+    fn lease_suspect(&mut self, batch: BatchId, index: u64) -> Result<Lease, Failure> {
+        let fence = self.fence();
+        let params = params![batch.0, index, fence, self.worker, self.until.0];
+        let leased = include_str!("sql/claim_suspect.sql");
+        let attempts = self.sql.row(leased, params, |row| row.get(0))?;
+        let attempts = attempts.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        let items = Items::Retries(vec![RetryItem { index, attempts }]);
+        Ok(Lease { batch, fence: Fence(fence), items, suspect: true })
     }
 
     fn lease_retries(&mut self, batch: BatchId, items: Vec<RetryItem>) -> Result<Lease, Failure> {
@@ -194,14 +239,15 @@ impl Taker<'_> {
         let indexes = array(items.iter().map(|item| item.index));
         let params = params![batch.0, indexes, fence, self.worker, self.until.0];
         self.sql.execute(include_str!("sql/claim_retries.sql"), params)?;
-        Ok(Lease { batch, fence: Fence(fence), items: Items::Retries(items) })
+        let items = Items::Retries(items);
+        Ok(Lease { batch, fence: Fence(fence), items, suspect: false })
     }
 
     fn lease_fresh(&mut self, batch: BatchId, range: Range) -> Result<Lease, Failure> {
         let fence = self.fence();
         let params = params![batch.0, range.hi, range.lo, fence, self.worker, self.until.0];
         self.sql.execute(include_str!("sql/claim_fresh.sql"), params)?;
-        Ok(Lease { batch, fence: Fence(fence), items: Items::Range(range) })
+        Ok(Lease { batch, fence: Fence(fence), items: Items::Range(range), suspect: false })
     }
 }
 
@@ -210,22 +256,27 @@ fn answer(
     request: &ClaimRequest,
     wanted: Vec<Wanted>,
     leases: Vec<Lease>,
-    now: Millis,
 ) -> Result<Claim, Failure> {
-    let next_due = next_due(sql, &wanted)?.map(|due| due.since(now));
     let open = wanted.len() as u64;
     let settled = wanted.iter().filter(|w| w.is_settled()).map(|w| w.batch.id).collect();
     let leased: BTreeSet<BatchId> = leases.iter().map(|lease| lease.batch).collect();
     let batches = wanted.into_iter().map(|wanted| wanted.batch);
     let batches: Vec<Batch> = batches.filter(|batch| leased.contains(&batch.id)).collect();
     let snapshots = snapshots(sql, request, &batches)?;
-    Ok(Claim { leases, batches, snapshots, settled, open, next_due })
+    Ok(Claim { leases, batches, snapshots, settled, open, next_due: None })
 }
 
-fn next_due(sql: &Sql, wanted: &[Wanted]) -> Result<Option<Millis>, Failure> {
+/// When something can be claimed next. With `alone` suspects do not count.
+fn next_due(
+    sql: &Sql,
+    wanted: &[Wanted],
+    alone: bool,
+    now: Millis,
+) -> Result<Option<Millis>, Failure> {
     let batches = array(wanted.iter().map(|wanted| wanted.batch.id));
+    let params = params![batches, alone, now.0];
     let due: Option<Option<i64>> =
-        sql.row(include_str!("sql/claim_next_due.sql"), [batches], |row| row.get(0))?;
+        sql.row(include_str!("sql/claim_next_due.sql"), params, |row| row.get(0))?;
     Ok(due.flatten().map(Millis))
 }
 

@@ -23,7 +23,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_relay", include_str!("sql/migrations/0005_relay.sql")),
     ("0006_settled", include_str!("sql/migrations/0006_settled.sql")),
     ("0007_leases", include_str!("sql/migrations/0007_leases.sql")),
-    ("0009_sinks", include_str!("sql/migrations/0009_sinks.sql")),
+    ("0008_numbers", include_str!("sql/migrations/0008_numbers.sql")),
+    ("0009_losses", include_str!("sql/migrations/0009_losses.sql")),
+    ("0010_steer", include_str!("sql/migrations/0010_steer.sql")),
+    ("0011_sinks", include_str!("sql/migrations/0011_sinks.sql")),
 ];
 
 #[async_trait]

@@ -21,12 +21,26 @@ pub(crate) fn renew(sql: &Sql, request: &Renewal) -> Result<Vec<Fence>, Failure>
 
 pub(crate) fn give_back(sql: &Sql, leases: &[Lease]) -> Result<(), Failure> {
     let now = sql.now()?;
-    for lease in leases {
-        extend(sql, lease, now)?;
-        if let Items::Retries(_) = lease.items {
-            let params = params![lease.batch.0, lease.fence.0];
-            sql.execute(include_str!("sql/give_back_retries.sql"), params)?;
+    for Lease { batch, fence, items, .. } in leases {
+        match items {
+            Items::Range(range) => give_back_range(sql, batch.0, range.hi, fence.0, now)?,
+            Items::Retries(items) => {
+                let params = params![batch.0, fence.0, now.0];
+                sql.execute(include_str!("sql/give_back_retries.sql"), params)?;
+                let indexes = array(items.iter().map(|item| item.index));
+                let params = params![batch.0, indexes, fence.0];
+                sql.execute(include_str!("sql/give_back_alive_retries.sql"), params)?;
+            }
         }
+    }
+    Ok(())
+}
+
+/// What was lost before may be in parts by now.
+fn give_back_range(sql: &Sql, batch: i64, hi: u64, fence: i64, now: Millis) -> Result<(), Failure> {
+    let params = params![batch, hi, fence, now.0];
+    if sql.execute(include_str!("sql/give_back_range.sql"), params)? == 0 {
+        sql.execute(include_str!("sql/give_back_alive_range.sql"), params![batch, fence])?;
     }
     Ok(())
 }

@@ -6,14 +6,22 @@ use crate::{
 };
 use rusqlite::params;
 use tidegate_core::{
-    Page,
+    BatchId, Page,
     settle::{Failed, Part, Progress, Settled, Settlement, Total},
 };
 
 /// The caller keeps the transaction only if the answer is `Applied`.
 pub(crate) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Failure> {
-    if was_applied(sql, &settlement.totals)? {
+    let totals = &settlement.totals;
+    let stored = totals.iter().map(|total| stored(sql, total)).collect::<Result<Vec<_>, _>>()?;
+    let sent_again = totals.iter().zip(&stored).all(|(total, stored)| total.sequence == *stored);
+    if sent_again && !totals.is_empty() {
         return Ok(Settled::Applied);
+    }
+    let strange = totals.iter().zip(&stored).filter(|(total, stored)| total.before != **stored);
+    let forgotten: Vec<BatchId> = strange.map(|(total, _)| total.batch).collect();
+    if !forgotten.is_empty() {
+        return Ok(Settled::Forgotten(forgotten));
     }
     let now = sql.now()?;
     let until = now.plus(settlement.lease);
@@ -35,17 +43,11 @@ pub(crate) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Fail
     Ok(Settled::Applied)
 }
 
-/// Whether this is a settlement that was sent again.
-fn was_applied(sql: &Sql, totals: &[Total]) -> Result<bool, Failure> {
-    for total in totals {
-        let params = params![total.batch.0, total.accumulator.0];
-        let stored: Option<i64> =
-            sql.row(include_str!("sql/settle_sequence.sql"), params, |row| row.get(0))?;
-        if stored.is_none_or(|stored| stored < total.sequence) {
-            return Ok(false);
-        }
-    }
-    Ok(!totals.is_empty())
+/// The sequence of the row that a total overwrites.
+fn stored(sql: &Sql, total: &Total) -> Result<i64, Failure> {
+    let params = params![total.batch.0, total.accumulator.0];
+    let stored = sql.row(include_str!("sql/settle_sequence.sql"), params, |row| row.get(0))?;
+    Ok(stored.unwrap_or(Total::NONE))
 }
 
 /// Moves a lease on by what is settled; says whether it was held.

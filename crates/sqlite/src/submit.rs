@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use rusqlite::params;
 use tidegate_core::{
     Batch, BatchId, BatchState, Class, Fence, Kind, StoreError, Submit,
-    submit::{NewBatch, Once},
+    limits::MAX_RETRIED,
+    submit::{NewBatch, Once, Retried},
 };
 
 #[async_trait]
@@ -32,10 +33,10 @@ impl Submit for Sqlite {
         self.write("cancel", move |sql| cancel(sql, batch)).await
     }
 
-    async fn retry(&self, batch: BatchId) -> Result<u64, StoreError> {
-        let count = self.write("retry", move |sql| retry(sql, batch)).await?;
+    async fn retry(&self, batch: BatchId, from: u64) -> Result<Retried, StoreError> {
+        let retried = self.write("retry", move |sql| retry(sql, batch, from)).await?;
         self.hint();
-        Ok(count)
+        Ok(retried)
     }
 }
 
@@ -82,17 +83,21 @@ fn cancel(sql: &Sql, batch: BatchId) -> Result<(), Failure> {
     Ok(())
 }
 
-fn retry(sql: &Sql, batch: BatchId) -> Result<u64, Failure> {
+fn retry(sql: &Sql, batch: BatchId, from: u64) -> Result<Retried, Failure> {
     if state(sql, "retry", batch)? == BatchState::Cancelled {
         let message = format!("batch {batch} was cancelled; submit it again instead");
         return Err(refused("retry", message));
     }
     let now = sql.now()?;
-    let count = sql.execute(include_str!("sql/retry_dead.sql"), [batch.0, now.0])?;
-    if count > 0 {
+    let from = i64::try_from(from).unwrap_or(i64::MAX);
+    let page = params![batch.0, from, MAX_RETRIED];
+    let next: Option<i64> = sql.row(include_str!("sql/retry_page.sql"), page, |row| row.get(0))?;
+    let page = params![batch.0, now.0, from, next.unwrap_or(i64::MAX)];
+    let runs = sql.execute(include_str!("sql/retry_dead.sql"), page)? as u64;
+    if runs > 0 {
         sql.execute(include_str!("sql/retry_batch.sql"), [batch.0])?;
     }
-    Ok(count as u64)
+    Ok(Retried { runs, next: next.map(i64::cast_unsigned) })
 }
 
 fn state(sql: &Sql, operation: &'static str, batch: BatchId) -> Result<BatchState, Failure> {

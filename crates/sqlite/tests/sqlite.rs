@@ -10,6 +10,8 @@ mod files;
 mod outbox;
 #[path = "sqlite/publish.rs"]
 mod publish;
+#[path = "sqlite/restored.rs"]
+mod restored;
 #[path = "sqlite/schema.rs"]
 mod schema;
 #[path = "sqlite/sharing.rs"]
@@ -86,7 +88,7 @@ fn settlement(lease: &Lease, page: Option<Page>, sequence: i64) -> Settlement {
 
 fn total(batch: BatchId, sequence: i64) -> Total {
     let body = Aggregates::default().encode();
-    Total { batch, accumulator: AccumulatorId(7), sequence, body }
+    Total { batch, accumulator: AccumulatorId(7), before: sequence - 1, sequence, body }
 }
 
 /// One page with the result `0` for each run of a range lease.

@@ -25,7 +25,7 @@ pub mod load;
 mod open;
 mod spec;
 
-pub use open::{Access, OpenStore, open, script, sqlite_file};
+pub use open::{Access, OpenStore, open, ready, script, sqlite_file};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;
@@ -34,7 +34,9 @@ pub use tidegate_engine::{
     Limit, PhaseReport, Report, ShortLease, Stop, Until, Worker, WorkerError, WorkerOptions,
 };
 pub use tidegate_pacer as pacer;
-pub use tidegate_postgres::adopted;
+pub use tidegate_postgres::{
+    Protection, adopted, is_address as is_postgres, role as postgres_role, without_password,
+};
 pub use tidegate_records as records;
 pub use tidegate_sinks as sinks;
 pub use tidegate_workloads as workloads;

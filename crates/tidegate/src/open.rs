@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
-use tidegate_core::{Class, Kind, Memory, OutboxStore, Source, Store, StoreError, migrate::Schema};
-use tidegate_postgres::Postgres;
+use tidegate_core::{
+    Class, Kind, Memory, Migrate, OutboxStore, Source, Store, StoreError, migrate::Schema,
+};
+use tidegate_postgres::{Postgres, Protection, is_address as is_postgres};
 use tidegate_sqlite::{Open, Sqlite};
 
 /// What may happen to a store that has no schema yet.
@@ -54,6 +56,14 @@ impl OpenStore {
         }
     }
 
+    /// How its connections are protected against others on the way; `None` if it has none.
+    pub fn protection(&self) -> Option<Protection> {
+        match &self.kind {
+            StoreKind::Memory(_) | StoreKind::Sqlite(_) => None,
+            StoreKind::Postgres(store) => store.protection(),
+        }
+    }
+
     /// Whether opening it made its schema: it held nothing before.
     pub fn is_new(&self) -> bool {
         self.created
@@ -81,19 +91,17 @@ impl Deref for OpenStore {
     }
 }
 
-/// Opens a store: `memory:`, `sqlite:FILE` or `postgres://…`.
+/// Opens a store: `memory:`, `sqlite:FILE`, `postgres://…`, or `host=…` as libpq has it.
 pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
     let kind = match url.split_once(':') {
         Some(("memory", "")) => StoreKind::Memory(Arc::new(Memory::new(since_1970))),
         Some(("memory", _)) => return Err(refuse("memory: takes no name: write --store memory:")),
         Some(("sqlite", _)) => StoreKind::Sqlite(Arc::new(open_sqlite(url, access)?)),
-        Some(("postgres" | "postgresql", _)) => {
-            StoreKind::Postgres(Arc::new(Postgres::connect(url).await?))
-        }
+        _ if is_postgres(url) => StoreKind::Postgres(Arc::new(Postgres::connect(url).await?)),
         _ => return Err(bad_address(url)),
     };
     let mut store = OpenStore { kind, created: false };
-    store.created = ready(&store, access).await?;
+    store.created = ready(&*store, access).await?;
     Ok(store)
 }
 
@@ -109,7 +117,7 @@ pub fn script(url: &str) -> Result<String, StoreError> {
     match url.split_once(':') {
         Some(("memory", _)) => Err(refuse("a memory: store has no schema")),
         Some(("sqlite", _)) => Ok(tidegate_sqlite::script()),
-        Some(("postgres" | "postgresql", _)) => Ok(tidegate_postgres::script()),
+        _ if is_postgres(url) => Ok(tidegate_postgres::script()),
         _ => Err(bad_address(url)),
     }
 }
@@ -131,8 +139,9 @@ fn open_sqlite(url: &str, access: Access) -> Result<Sqlite, StoreError> {
     Sqlite::open(path, how)
 }
 
-/// Makes the schema if that is allowed, and returns whether it did.
-async fn ready(store: &OpenStore, access: Access) -> Result<bool, StoreError> {
+/// Sees to the schema of a store, or of what is remembered about an adopted table, as `access` says. Returns
+/// whether it was made just now.
+pub async fn ready(store: &(impl Migrate + ?Sized), access: Access) -> Result<bool, StoreError> {
     if access == Access::Unchecked {
         return Ok(false);
     }

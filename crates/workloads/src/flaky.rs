@@ -1,7 +1,9 @@
 //! Runs that fail on purpose: for drills, and to see how failures look before they are real.
 
+use crate::wait;
 use rand::{Rng, RngExt};
 use serde::Deserialize;
+use std::{thread, time::Duration};
 use tidegate_core::{InvalidSnapshot, Run, RunError, Snapshot, Workload};
 
 /// Fails, panics or dies in some of its runs. Which ones, their own streams decide; the others
@@ -22,11 +24,13 @@ pub struct Faults {
     dead: f64,
     /// How many attempts at a failing or panicking run go wrong.
     attempts: u32,
+    /// How long each run sleeps before anything else, in milliseconds.
+    ms: f64,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { fail: 0.01, panic: 0.0, dead: 0.0, attempts: 1 }
+        Self { fail: 0.01, panic: 0.0, dead: 0.0, attempts: 1, ms: 0.0 }
     }
 }
 
@@ -43,6 +47,7 @@ impl Faults {
             let problem = "`fail`, `panic` and `dead` together are more than all runs";
             return Err(InvalidSnapshot::at("fail", problem));
         }
+        wait::check(self.ms)?;
         Ok(self)
     }
 
@@ -89,6 +94,7 @@ impl Workload for Flaky {
     }
 
     fn run(&self, faults: &Faults, run: &mut Run) -> Result<u32, RunError> {
+        wait::pass(run, Duration::from_secs_f64(faults.ms / 1e3), thread::sleep)?;
         let value = run.rng().next_u32();
         let luck = run.rng().random();
         match faults.fault(luck, run.attempts()) {

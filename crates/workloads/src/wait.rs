@@ -1,4 +1,4 @@
-//! How long a run of `sleep` or `spin` lasts.
+//! How long a run of `sleep`, `spin` or `flaky` lasts.
 
 use serde::Deserialize;
 use std::time::Duration;
@@ -17,10 +17,16 @@ struct Setting {
 pub fn parse(snapshot: &Snapshot, default_ms: f64) -> Result<Duration, InvalidSnapshot> {
     let setting: Option<Setting> = snapshot.parse()?;
     let ms = setting.and_then(|setting| setting.ms).unwrap_or(default_ms);
+    check(ms)?;
+    Ok(Duration::from_secs_f64(ms / 1e3))
+}
+
+/// Refuses a length that no run may have.
+pub fn check(ms: f64) -> Result<(), InvalidSnapshot> {
     if !(0.0..=MAX_MS).contains(&ms) {
         return Err(InvalidSnapshot::at("ms", format!("{ms} is not between 0 and {MAX_MS}")));
     }
-    Ok(Duration::from_secs_f64(ms / 1e3))
+    Ok(())
 }
 
 /// Passes `time` by calling `pass` with it, but no longer than the run may take.

@@ -24,7 +24,8 @@ const PUBLISHED: [[&str; 4]; 4] = [
     ["orders.shipped", "2", r#"{"number": 2}"#, ""],
 ];
 
-const REFUSED: &str = "refused with TG400: headers are an object of strings, such as {\"content-type\": \"text/plain\"}\n";
+const REFUSED: &str =
+    "refused with TG400: a topic has at least one character, no `*` and no control characters\n";
 
 #[tokio::test]
 async fn psql_publishes_in_a_transaction() {

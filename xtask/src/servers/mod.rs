@@ -4,31 +4,30 @@
 mod daemon;
 mod nats;
 mod pgbouncer;
-mod postgres;
 mod rabbitmq;
 mod redis;
-mod user;
 
 use crate::install::Tools;
 use anyhow::{Context, Result};
 use nats::Nats;
 use pgbouncer::Pgbouncer;
-use postgres::Postgres;
 use rabbitmq::Rabbitmq;
 use redis::Redis;
 use std::{net::TcpListener, path::Path};
 use tempfile::TempDir;
-use user::User;
+use tidegate_drill::postgres::{Cluster, Options, User};
+
+/// Durable commits, as in production: tests of durability run on it.
+const POSTGRES: &str = "fsync = on\nsynchronous_commit = on";
 
 /// The running servers. Fields are dropped in this order: who uses a thing goes before it.
 pub struct Servers {
     pgbouncer: Pgbouncer,
-    postgres: Postgres,
+    postgres: Cluster,
     nats: Nats,
     rabbitmq: Rabbitmq,
     redis: Redis,
     directory: TempDir,
-    user: User,
 }
 
 impl Servers {
@@ -40,27 +39,29 @@ impl Servers {
         user.own(directory.path())?;
         // It takes seconds, in which the others start.
         let mut rabbitmq = Rabbitmq::launch(tools, directory.path(), user)?;
-        let postgres = Postgres::start(&tools.postgres, directory.path(), user)?;
+        let postgres = Cluster::start(Options {
+            programs: Some(&tools.postgres),
+            settings: POSTGRES,
+            directory: Some(&directory.path().join("postgres")),
+        })?;
         let pgbouncer =
             Pgbouncer::start(&tools.pgbouncer, directory.path(), postgres.port(), user)?;
         let nats = Nats::start(&tools.nats, directory.path(), user)?;
         let redis = Redis::start(&tools.redis, directory.path(), user)?;
         rabbitmq.await_listening()?;
-        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory, user })
+        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory })
     }
 
-    /// How the tests find the servers, and who those run as that they start themselves.
-    pub fn environment(&self) -> Vec<(&'static str, String)> {
+    /// How the tests find the servers.
+    pub fn environment(&self) -> [(&'static str, String); 5] {
         let postgres = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
-        let user = self.user.ids().map(|ids| ("TIDEGATE_TEST_SERVER_USER", ids));
-        let servers = [
+        [
             ("TIDEGATE_TEST_POSTGRES", postgres(self.postgres.port())),
             ("TIDEGATE_TEST_PGBOUNCER", postgres(self.pgbouncer.port())),
             ("TIDEGATE_TEST_NATS", format!("nats://127.0.0.1:{}", self.nats.port())),
             ("TIDEGATE_TEST_RABBITMQ", format!("amqp://127.0.0.1:{}", self.rabbitmq.port())),
             ("TIDEGATE_TEST_REDIS", format!("redis://127.0.0.1:{}", self.redis.port())),
-        ];
-        servers.into_iter().chain(user).collect()
+        ]
     }
 
     /// Where the servers keep their data and their logs.

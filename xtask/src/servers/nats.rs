@@ -1,8 +1,9 @@
 //! NATS with JetStream, and a second account without.
 
-use super::{daemon::Daemon, free_port, user::User};
+use super::{daemon::Daemon, free_port};
 use anyhow::{Context, Result};
 use std::{fs, path::Path, time::Duration};
+use tidegate_drill::postgres::User;
 
 /// It starts within milliseconds; more is a fault.
 const START_DEADLINE: Duration = Duration::from_secs(10);

@@ -1,10 +1,11 @@
 //! pgbouncer in transaction mode without prepared statements: the harshest pooler that a store
 //! must work behind.
 
-use super::{daemon::Daemon, free_port, user::User};
+use super::{daemon::Daemon, free_port};
 use crate::{install::numbers, process::run_quietly};
 use anyhow::{Context, Result};
 use std::{fs, path::Path, process::Command, time::Duration};
+use tidegate_drill::postgres::User;
 
 /// It starts within milliseconds; more is a fault.
 const START_DEADLINE: Duration = Duration::from_secs(10);

@@ -3,10 +3,11 @@
 //! Erlang's nodes find each other by epmd, which RabbitMQ would start as a daemon that outlives it.
 //! So it finds one of ours, which ends with it.
 
-use super::{daemon::Daemon, free_port, user::User};
+use super::{daemon::Daemon, free_port};
 use crate::install::Tools;
 use anyhow::{Context, Result};
 use std::{fs, path::Path, process::Command, time::Duration};
+use tidegate_drill::postgres::User;
 
 /// It starts within ten seconds on two idle cores, and later on busy ones.
 const START_DEADLINE: Duration = Duration::from_secs(120);

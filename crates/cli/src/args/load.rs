@@ -12,6 +12,7 @@ Examples:
   tidegate load orders.json --to https://api.example.com/orders/{number} --method PUT
   zcat huge.ndjson.gz | tidegate load - --to crm --operation upsert
   tidegate load bad.ndjson --to crm --dry-run
+  tidegate load people.ndjson --to crm --give-up-after 30m
 
 The same command again goes on where the last one was stopped or killed. Sinks with a name are kept in
 tidegate.toml:
@@ -55,6 +56,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", env = "TIDEGATE_MAX_ATTEMPTS",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
+    /// End with exit code 3 when no record was taken for so long [default: go on, and say so after 1h]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_GIVE_UP_AFTER",
+          value_parser = units::positive_span)]
+    pub give_up_after: Option<Span>,
     #[command(flatten)]
     pub pace: PaceFlags,
 }

@@ -21,6 +21,8 @@ use anyhow::{Context, bail};
 use baseline::Compute;
 use clap::{Args, Subcommand, ValueEnum};
 use meter::Meter;
+pub use meter::connect;
+pub use relay::Database;
 use report::{Copied, Mode, Report};
 use serde::Serialize;
 use std::{fmt::Display, path::Path};
@@ -48,13 +50,9 @@ enum What {
     /// Measures loads into a service that throttles: by the pacer, plain AIMD, and fixed parallelism
     #[command(after_help = load::EXAMPLES)]
     Load(load::LoadArgs),
-    /// Measures the outbox: publishing, delivering beside a two-query design, and relays that are killed
+    /// Measures the outbox: publishing, and delivering beside a two-query design
     #[command(after_help = relay::EXAMPLES)]
     Relay(relay::RelayArgs),
-    /// A relay that `bench relay` kills
-    #[cfg(feature = "nats")]
-    #[command(hide = true)]
-    Victim(relay::VictimArgs),
 }
 
 #[derive(Args, Debug)]
@@ -106,8 +104,6 @@ pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result
         What::Batch(args) => print(&batch(args, store_url).await?, json),
         What::Load(args) => print(&load::measure(&args).await?, json),
         What::Relay(args) => print(&relay::measure(&args, store_url).await?, json),
-        #[cfg(feature = "nats")]
-        What::Victim(args) => relay::be_victim(&args, store_url).await,
     }
 }
 

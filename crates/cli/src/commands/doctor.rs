@@ -6,7 +6,6 @@ use anyhow::Result;
 use serde::Serialize;
 use std::time::Duration;
 use tidegate::{
-    Access,
     adopted::Preset,
     outbox::{Holder, OutboxStatus, TopicStatus},
 };
@@ -42,9 +41,11 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
         let advice = table.advice().into_iter();
         findings.extend(advice.map(|it| finding(it.problem, it.ddl)));
     }
-    match app.address.open(Access::Existing).await {
-        Ok(_) => {
-            let opened = outbox::open(app, preset).await?;
+    match outbox::open(app, preset).await {
+        Ok(opened) => {
+            if let Some(protection) = opened.protection {
+                app.say(&format!("the connection to PostgreSQL: {protection}"));
+            }
             findings.extend(of_status(&opened.store.outbox().await?));
         }
         Err(error) => findings.push(finding(format!("{error:#}"), "mend this first")),
@@ -54,6 +55,9 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
 
 fn of_status(status: &OutboxStatus) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if let Some(advice) = &status.advice {
+        findings.push(finding(&advice.problem, &advice.advice));
+    }
     let mut open = |holder: &Holder, advice: &str| {
         let problem = format!("{} has been open for {}", holder.name, span(holder.age));
         findings.push(finding(problem, advice));

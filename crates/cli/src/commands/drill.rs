@@ -1,8 +1,9 @@
-//! `tidegate drill service`: a service that throttles, to try things on.
+//! `tidegate drill`: relays and workers under faults; a service that throttles, to try things on.
 
 use crate::{
     app::App,
     args::drill::{DrillCommand, ServiceArgs},
+    drill,
     exit::Exit,
     out,
     show::number,
@@ -16,7 +17,14 @@ use tidegate_drill::{Concurrency, Counters, Hint, Rate, Service, Spec};
 
 /// Runs a drill.
 pub async fn run(app: &App, command: DrillCommand) -> Result<Exit> {
-    let DrillCommand::Service(args) = command;
+    match command {
+        DrillCommand::Relay(args) => drill::relay::run(app, &args).await,
+        DrillCommand::Batch(args) => drill::batch::run(app, &args).await,
+        DrillCommand::Service(args) => serve(app, args).await,
+    }
+}
+
+async fn serve(app: &App, args: ServiceArgs) -> Result<Exit> {
     let spec = spec(&args)?;
     let signals = Signals::listen(None)?;
     let service = Service::start(spec, (Ipv4Addr::LOCALHOST, args.port).into())

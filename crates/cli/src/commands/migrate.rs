@@ -1,9 +1,9 @@
 //! `tidegate migrate`: the schema of a store.
 
-use crate::{app::App, args::MigrateArgs, exit::Exit, out};
+use crate::{app::App, args::MigrateArgs, exit::Exit, out, outbox};
 use anyhow::Result;
 use serde_json::json;
-use tidegate::{Access, migrate::Schema};
+use tidegate::{Access, Migrate, migrate::Schema};
 
 /// Applies what is missing, or prints all of it.
 pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
@@ -11,9 +11,10 @@ pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
         out::data(&tidegate::script(app.address.url())?)?;
         return Ok(Exit::Done);
     }
-    let store = app.address.open(Access::Unchecked).await?;
-    let is_new = store.schema().await? == Schema::Missing;
-    let applied = store.migrate().await?;
+    let (is_new, applied) = match outbox::table(app, args.table.preset).await? {
+        Some(table) => migrate(&*table).await?,
+        None => migrate(&*app.address.open(Access::Unchecked).await?).await?,
+    };
     if app.json {
         out::json(&json!({ "applied": applied }))?;
     }
@@ -23,4 +24,10 @@ pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
         applied => format!("applied {}", applied.join(", ")),
     });
     Ok(Exit::Done)
+}
+
+/// Applies what is missing, and returns it. Says whether there was nothing.
+async fn migrate(store: &(impl Migrate + ?Sized)) -> Result<(bool, Vec<&'static str>)> {
+    let is_new = store.schema().await? == Schema::Missing;
+    Ok((is_new, store.migrate().await?))
 }

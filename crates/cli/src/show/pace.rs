@@ -51,6 +51,10 @@ pub fn text(noted: &NotedPace, pace: Option<&Pace>, progress: &str) -> String {
         number::count(sent.timed_out + sent.unavailable),
         connections(&pace.statistics),
     );
+    if let Some(stalled) = &pace.stalled {
+        let time = number::span(Duration::from_secs(stalled.seconds));
+        text += &format!("  no record was taken for {time}: {}\n", stalled.reason);
+    }
     for statistics in &pace.statistics {
         text += &decisions(statistics);
     }

@@ -114,3 +114,37 @@ fn a_sink_has_a_name_in_the_settings() {
     assert!(!said.stderr.contains("s3cret"));
     refused(&world.place.tidegate(&["load", "in.ndjson", "--to", "peple"]), "`people`");
 }
+
+/// A service that answers 429 to every request, for ever.
+fn always_busy() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/records", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 4096];
+            let _ = std::io::Read::read(&mut stream, &mut request);
+            let _ = stream.write_all(
+                b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            );
+        }
+    });
+    url
+}
+
+#[test]
+fn a_load_gives_up_when_nothing_is_taken_for_long() {
+    let world = World::new(Spec::default());
+    world.place.write("in.ndjson", lines(3));
+    let url = always_busy();
+    let said = world.place.tidegate(&world.args(&url, &["--give-up-after", "1s"]));
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("no record was taken for"), "{}", said.stderr);
+    assert!(said.stderr.contains("giving up"), "{}", said.stderr);
+    assert!(said.stdout.contains("load 1 stopped: 0 of 3 records"), "{}", said.stdout);
+    assert!(said.stderr.contains("the same command goes on from here"), "{}", said.stderr);
+    // Nothing is dead, and no attempt was used up.
+    let shown = world.place.json(&["batch", "show", "1"]);
+    assert_eq!(shown["dead"], 0, "{shown}");
+    let said = world.place.tidegate(&world.args(&url, &["--give-up-after", "0s"]));
+    assert_eq!(said.code, 2, "{}", said.stderr);
+}

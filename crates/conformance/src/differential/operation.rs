@@ -20,7 +20,7 @@ pub(super) enum Operation {
     FinalizeAll,
     FinalizeOne { batch: usize },
     Cancel { batch: usize },
-    Retry { batch: usize },
+    Retry { batch: usize, from: u64 },
 }
 
 /// What a claim asks for.
@@ -73,7 +73,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => Just(Operation::FinalizeAll),
         1 => (0..3_usize).prop_map(|batch| Operation::FinalizeOne { batch }),
         1 => (0..6_usize).prop_map(|batch| Operation::Cancel { batch }),
-        2 => (0..3_usize).prop_map(|batch| Operation::Retry { batch }),
+        2 => (0..3_usize, prop_oneof![3 => Just(0), 1 => 0..8_u64])
+            .prop_map(|(batch, from)| Operation::Retry { batch, from }),
     ]
 }
 

@@ -8,7 +8,7 @@ use tidegate_core::{
     claim::{Claim, ClaimRequest},
     settle::{Settled, Settlement},
     source::{Finalized, Renewal},
-    submit::NewBatch,
+    submit::{NewBatch, Retried},
 };
 
 type Called<T> = Result<T, StoreError>;
@@ -138,6 +138,9 @@ impl Side {
         Ok(match self.bench.store.settle(settlement).await? {
             Settled::Late(fences) => Settled::Late(self.named_fences(fences)),
             Settled::Applied => Settled::Applied,
+            Settled::Forgotten(batches) => {
+                Settled::Forgotten(batches.into_iter().map(|id| self.name(id)).collect())
+            }
         })
     }
 
@@ -165,8 +168,8 @@ impl Side {
         Ok(self.bench.store.cancel(self.id(name)).await.map_err(|error| error.kind()))
     }
 
-    pub(super) async fn retry(&self, name: BatchId) -> Called<Result<u64, Kind>> {
-        Ok(self.bench.store.retry(self.id(name)).await.map_err(|error| error.kind()))
+    pub(super) async fn retry(&self, name: BatchId, from: u64) -> Called<Result<Retried, Kind>> {
+        Ok(self.bench.store.retry(self.id(name), from).await.map_err(|error| error.kind()))
     }
 
     pub(super) async fn observe(&self, name: BatchId) -> Called<Observed> {

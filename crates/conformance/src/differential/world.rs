@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Aggregates, BatchId, Lease, Snapshot, StoreError,
+    Aggregates, BatchId, Lease, Snapshot, StoreError, WorkerId,
     claim::{ClaimRequest, Length, Lengths},
     settle::{AccumulatorId, Part, Settled, Settlement, Total},
     submit::NewBatch,
@@ -107,7 +107,7 @@ impl World {
                 self.finalize(pick(&self.batches, *batch).copied().into_iter().collect()).await?;
             }
             Cancel { batch } => self.cancel(*batch).await?,
-            Retry { batch } => self.retry(*batch).await?,
+            Retry { batch, from } => self.retry(*batch, *from).await?,
         }
         for batch in self.batches.clone() {
             both!(self.observe(batch))?;
@@ -129,6 +129,8 @@ impl World {
         });
         let unknown = Length { most: claiming.most, least: claiming.least };
         let request = ClaimRequest {
+            // Sequences share a store: what one has left leased is not another one's.
+            worker: WorkerId(format!("the worker of {}", self.workload)),
             lengths: Lengths { unknown, known: known.into_iter().collect() },
             workloads: vec![self.workload.clone()],
             only: claiming.only.and_then(batch),
@@ -230,16 +232,17 @@ impl World {
         both!(self.cancel(batch)).map(drop)
     }
 
-    async fn retry(&mut self, back: usize) -> Step {
+    async fn retry(&mut self, back: usize, from: u64) -> Step {
         let Some(batch) = pick(&self.batches, back).copied() else { return Ok(()) };
-        both!(self.retry(batch)).map(drop)
+        both!(self.retry(batch, from)).map(drop)
     }
 }
 
 impl Accumulator {
     fn total(&self, batch: BatchId) -> Total {
         let body = self.sum.encode();
-        Total { batch, accumulator: self.id, sequence: self.sequence, body }
+        let before = self.sequence - 1;
+        Total { batch, accumulator: self.id, before, sequence: self.sequence, body }
     }
 }
 

@@ -16,5 +16,6 @@ pub(crate) mod share;
 pub(crate) mod steer;
 pub(crate) mod take_over;
 pub(crate) mod trouble;
+pub(crate) mod went_back;
 
 pub use differential::outbox_differential;

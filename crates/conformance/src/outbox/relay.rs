@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::{
     Fence, Message, MessageId, NewMessage, WorkerId,
     outbox::{
-        Aside, Before, Claim, ClaimRequest, GiveBack, Lag, Lane, LaneLease, OnDead, OutboxStatus,
-        Pattern, Place, Progress, Reader, Reading, Route, SetAside, Settled, Settlement, Share,
-        Shared, Stuck, StuckQuery, StuckState, TopicStatus,
+        Aside, Before, Claim, ClaimRequest, Epoch, GiveBack, Lag, Lane, LaneLease, OnDead,
+        OutboxStatus, Pattern, Place, Progress, Reader, Reading, Route, SetAside, Settled,
+        Settlement, Share, Shared, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 
@@ -98,8 +98,9 @@ pub(crate) struct Relay {
     id: WorkerId,
     pub(crate) routes: Vec<Route>,
     pub(crate) lanes: BTreeMap<Lane, Held>,
+    pub(crate) epoch: Epoch,
     /// Of the last settlement.
-    number: u64,
+    pub(crate) number: u64,
 }
 
 /// What a relay knows of a lane.
@@ -115,7 +116,8 @@ impl Relay {
     /// A relay that has not said that it lives.
     pub(crate) fn new(bench: &Bench, name: &str) -> Self {
         let (bench, id) = (bench.clone(), WorkerId(name.to_owned()));
-        Self { bench, id, routes: vec![route("*", SINK)], lanes: BTreeMap::new(), number: 0 }
+        let (routes, lanes) = (vec![route("*", SINK)], BTreeMap::new());
+        Self { bench, id, routes, lanes, epoch: Epoch::default(), number: 0 }
     }
 
     /// A relay with its share of the lanes, for long.
@@ -135,6 +137,10 @@ impl Relay {
         let request = Share { relay, held, routes, lease };
         let shared = self.bench.store.share_lanes(request).await.expect("share lanes");
         shared.lost.iter().for_each(|lane| drop(self.lanes.remove(lane)));
+        self.epoch = shared.epoch.clone();
+        if self.lanes.is_empty() {
+            self.number = shared.settled;
+        }
         for gained in &shared.gained {
             let (fence, cursor) = (gained.lease.fence, gained.cursor);
             let (lags, before) = (gained.lags.clone(), gained.before.clone());
@@ -167,6 +173,7 @@ impl Relay {
     pub(crate) fn asking(&self, readers: Vec<Reader>) -> ClaimRequest {
         let lanes = self.lanes.keys().copied().collect();
         ClaimRequest {
+            epoch: self.epoch.clone(),
             readers,
             lanes,
             most_due: 1_000,
@@ -232,7 +239,8 @@ impl Relay {
     /// Begins a settlement that concerns all its lanes.
     pub(crate) fn step(&mut self) -> Step<'_> {
         self.number += 1;
-        let settlement = Settlement { number: self.number, ..Settlement::default() };
+        let (epoch, number) = (self.epoch.clone(), self.number);
+        let settlement = Settlement { epoch, number, ..Settlement::default() };
         Step { settlement, relay: self }
     }
 

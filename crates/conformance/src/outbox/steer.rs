@@ -8,7 +8,7 @@ use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     Message, MessageId,
     outbox::{
-        Aside, AuditLine, OnDead, Origin, Selection,
+        Aside, AuditLine, Decision, OnDead, Origin, Selection, SteerPage,
         StuckState::{Behind, Dead, Retry},
     },
 };
@@ -112,7 +112,7 @@ pub(crate) async fn only_the_dead_among_the_chosen_are_changed(bench: Bench) {
 }
 
 pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
-    let (_relay, read) = dead_line(&bench, OnDead::Block).await;
+    let (mut relay, read) = dead_line(&bench, OnDead::Block).await;
     let audit = async |limit| bench.store.audit(limit).await.expect("read the audit lines");
     assert_eq!(audit(10).await, []);
     retry_dead(&bench, these(&[&read[0]])).await;
@@ -124,7 +124,13 @@ pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
         lines.iter().map(|line| AuditLine { at_ms: 0, ..line.clone() }).collect();
     let line =
         |who: &str, what: &str, messages| AuditLine { what: what.to_owned(), messages, ..by(who) };
-    assert_eq!(unstamped, [line("bob", "drop", 0), line("ann", "retry", 1)], "newest first");
+    assert_eq!(unstamped, [line("ann", "retry", 1)], "nothing was dropped");
+    relay.step().aside(&read[0], dead(OnDead::Skip)).send().await;
+    tick().await;
+    drop_dead(&bench, Selection::default()).await;
+    let lines = audit(10).await;
+    assert_eq!(lines.len(), 2);
+    assert_eq!(AuditLine { at_ms: 0, ..lines[0].clone() }, line("bob", "drop", 1), "newest first");
     assert_eq!(audit(1).await, lines[..1]);
 }
 
@@ -138,4 +144,86 @@ pub(crate) async fn a_dropped_message_frees_no_other_key(bench: Bench) {
     let expected: [(MessageId, _); 3] =
         [(read[1].id, Dead), (read[2].id, Retry), (read[3].id, Behind)];
     assert_eq!(bench.states().await, expected);
+}
+
+/// A page looks at so many of the dead, chosen or not; the next one goes on behind it. All of them have one audit
+/// line, and whatever is done is done.
+pub(crate) async fn a_decision_is_carried_out_page_by_page(bench: Bench) {
+    let keys = [Some("k"), None, Some("k"), Some("l"), Some("k"), Some("l"), None];
+    for decision in [Decision::Retry, Decision::Drop] {
+        let (mut relay, read) = started(&bench, &keys).await;
+        let all = read.iter().fold(relay.step().to(read[6].id), |step, message| {
+            step.aside(message, dead(OnDead::Skip))
+        });
+        all.send().await;
+        let before = bench.store.audit(10).await.expect("read the audit lines").len();
+        let (mut page, mut seen) = (page(decision, 3), Vec::new());
+        loop {
+            let steered = bench.store.steer_dead(page.clone()).await.expect("one page");
+            seen.push((steered.messages, steered.next));
+            let still = bench.states().await.iter().filter(|(_, state)| *state == Dead).count();
+            let done: u64 = seen.iter().map(|(messages, _)| messages).sum();
+            assert_eq!(still as u64, 7 - done, "a page is durable");
+            (page.line, page.after) = (steered.line, steered.next.unwrap_or_default());
+            if steered.next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, [(3, Some(read[2].id)), (3, Some(read[5].id)), (1, None)]);
+        let lines = bench.store.audit(10).await.expect("read the audit lines");
+        assert_eq!((lines.len(), lines[0].messages), (before + 1, 7));
+        if decision == Decision::Retry {
+            let states = [Retry, Retry, Behind, Retry, Behind, Behind, Retry];
+            let expected: Vec<_> = read.iter().map(|it| it.id).zip(states).collect();
+            assert_eq!(bench.states().await, expected, "of a key, the first comes first");
+            let due = relay.due().await;
+            assert_eq!(ids(&due), ids(&read));
+            due.iter().fold(relay.step(), |step, message| step.done(message)).send().await;
+        }
+        assert_eq!(bench.states().await, []);
+        relay.end().await;
+    }
+}
+
+pub(crate) async fn a_page_passes_over_what_is_not_chosen(bench: Bench) {
+    let topics = ["a", "a", "a", "b", "a", "b"];
+    bench.publish(topics.map(|topic| new_message(topic, None)).to_vec()).await;
+    let mut relay = Relay::start(&bench, "a").await;
+    let read = relay.read().await;
+    let all = read
+        .iter()
+        .fold(relay.step().to(read[5].id), |step, message| step.aside(message, dead(OnDead::Skip)));
+    all.send().await;
+    let which = Selection { topic: Some("b".into()), ..Selection::default() };
+    let mut page = SteerPage { which, ..page(Decision::Retry, 2) };
+    let mut changed = Vec::new();
+    for _ in 0..3 {
+        let steered = bench.store.steer_dead(page.clone()).await.expect("one page");
+        changed.push(steered.messages);
+        (page.line, page.after) = (steered.line, steered.next.expect("the page was full"));
+    }
+    assert_eq!(changed, [0, 1, 1]);
+    let steered = bench.store.steer_dead(page).await.expect("one page");
+    assert_eq!((steered.messages, steered.next), (0, None));
+    let ids = Some(vec![read[4].id, read[0].id, read[4].id, MessageId(i64::MAX)]);
+    let which = Selection { ids, ..Selection::default() };
+    assert_eq!(drop_dead(&bench, which).await, 2, "named in any order, and twice");
+}
+
+/// A message that is retried while a later one of its key waits for its next attempt goes before it.
+pub(crate) async fn a_retried_message_goes_before_later_ones_of_its_key(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), Some("k"), Some("k")]).await;
+    let step = relay.step().to(read[2].id).aside(&read[0], dead(OnDead::Skip));
+    step.aside(&read[1], retry(AT_ONCE)).aside(&read[2], Aside::Behind).send().await;
+    assert_eq!(retry_dead(&bench, these(&[&read[0]])).await, 1);
+    let states = bench.states().await.into_iter().map(|(_, state)| state).collect::<Vec<_>>();
+    assert_eq!(states, [Retry, Behind, Behind]);
+    assert_eq!(ids(&relay.due().await), ids(&read));
+    relay.step().done(&read[0]).send().await;
+    assert_eq!(ids(&relay.due().await), ids(&read[1..]));
+}
+
+fn page(decision: Decision, most: usize) -> SteerPage {
+    let (which, after) = (Selection::default(), MessageId::default());
+    SteerPage { decision, which, by: by("ann"), after, most, line: None }
 }

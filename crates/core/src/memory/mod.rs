@@ -11,6 +11,7 @@ mod pace;
 mod renew;
 mod settle;
 mod submit;
+mod suspects;
 
 use crate::{
     Batch, BatchId, BatchState, ExceptionState, Fence, Page, Snapshot, SnapshotHash, StoreError,
@@ -20,11 +21,15 @@ use crate::{
     pace::PaceNote,
     settle::{AccumulatorId, Settled, Settlement},
     source::{Capabilities, Finalized, Renewal, Source},
+    stamp::stamp,
 };
 use async_trait::async_trait;
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -36,9 +41,11 @@ type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 pub struct Memory {
     clock: Clock,
     content: Arc<Mutex<Content>>,
+    /// Claims so far: the noise of fences. It does not go back with the content.
+    claims: Arc<AtomicU64>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Content {
     last_fence: i64,
     last_batch: i64,
@@ -50,6 +57,7 @@ struct Content {
 }
 
 /// A batch and all that belongs to it.
+#[derive(Clone)]
 struct Row {
     batch: Batch,
     state: BatchState,
@@ -64,20 +72,38 @@ struct Row {
     parts: BTreeMap<AccumulatorId, (i64, Vec<u8>)>,
 }
 
+#[derive(Clone)]
 struct RangeLease {
     lo: u64,
     fence: Fence,
     expires: Duration,
+    worker: String,
+    tries: Tries,
+    /// A part of a range that was lost twice.
+    suspect: bool,
 }
 
+/// How work was leased before.
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    /// Leases that ended neither by settling nor by giving back, the present one included.
+    leases: u32,
+    /// The fence of the last one that was lost.
+    lost: Option<Fence>,
+}
+
+#[derive(Clone)]
 struct ExceptionRow {
     attempts: u32,
     state: ExceptionState,
     reason: String,
     /// When it may be claimed: its due time, or the expiry of its lease.
     due: Duration,
-    /// Who holds it now.
+    /// Who holds it now …
     fence: Option<Fence>,
+    /// … and their name.
+    worker: String,
+    tries: Tries,
 }
 
 impl ExceptionRow {
@@ -103,17 +129,37 @@ impl Row {
     }
 }
 
+/// What a store held at one moment.
+#[derive(Clone)]
+pub struct Saved(Content);
+
 impl Content {
-    fn next_fence(&mut self) -> Fence {
+    fn next_fence(&mut self, noise: u64) -> Fence {
         self.last_fence += 1;
-        Fence(self.last_fence)
+        Fence(stamp(self.last_fence, noise))
     }
 }
 
 impl Memory {
     /// An empty store whose time is what `clock` says.
     pub fn new(clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
-        Self { clock: Arc::new(clock), content: Arc::default() }
+        Self { clock: Arc::new(clock), content: Arc::default(), claims: Arc::default() }
+    }
+
+    /// All that is stored now.
+    pub fn save(&self) -> Saved {
+        Saved(self.content().clone())
+    }
+
+    /// Goes back to what was stored, as a server does after a failover to a standby that was behind. Everybody who
+    /// knows more than that has to notice.
+    pub fn go_back(&self, saved: &Saved) {
+        let mut content = self.content();
+        let epoch = content.outbox.epoch() + 1;
+        let last_fence = content.last_fence;
+        *content = saved.0.clone();
+        content.last_fence = last_fence;
+        content.begin_epoch(epoch);
     }
 
     fn now(&self) -> Duration {
@@ -132,7 +178,8 @@ impl Source for Memory {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
-        Ok(self.content().claim(request, self.now()))
+        let noise = self.claims.fetch_add(1, Relaxed);
+        Ok(self.content().claim(request, noise, self.now()))
     }
 
     async fn renew(&self, request: Renewal) -> Result<Vec<Fence>, StoreError> {

@@ -1,6 +1,6 @@
 //! Progress, results, failures and aggregates, all or nothing.
 
-use super::{Content, ExceptionRow, Row};
+use super::{Content, ExceptionRow, Row, Tries};
 use crate::{
     BatchId, ExceptionState, Fence,
     settle::{Failed, Part, Progress, Settled, Settlement, Total},
@@ -11,6 +11,12 @@ impl Content {
     pub(super) fn settle(&mut self, settlement: Settlement, now: Duration) -> Settled {
         if self.was_applied(&settlement.totals) {
             return Settled::Applied;
+        }
+        let strange = |total: &&Total| self.stored(total) != total.before;
+        let forgotten = settlement.totals.iter().filter(strange).map(|total| total.batch);
+        let forgotten: Vec<BatchId> = forgotten.collect();
+        if !forgotten.is_empty() {
+            return Settled::Forgotten(forgotten);
         }
         let lost = |part: &&Part| !self.row(part.batch).is_some_and(|row| row.holds(part));
         let late: Vec<Fence> = settlement.parts.iter().filter(lost).map(|p| p.fence).collect();
@@ -33,12 +39,13 @@ impl Content {
     }
 
     fn was_applied(&self, totals: &[Total]) -> bool {
-        !totals.is_empty()
-            && totals.iter().all(|total| {
-                self.row(total.batch)
-                    .and_then(|row| row.parts.get(&total.accumulator))
-                    .is_some_and(|(sequence, _)| *sequence >= total.sequence)
-            })
+        !totals.is_empty() && totals.iter().all(|total| self.stored(total) == total.sequence)
+    }
+
+    /// The sequence of the row that a total overwrites.
+    fn stored(&self, total: &Total) -> i64 {
+        let row = self.row(total.batch).and_then(|row| row.parts.get(&total.accumulator));
+        row.map_or(Total::NONE, |(sequence, _)| *sequence)
     }
 }
 
@@ -90,6 +97,8 @@ impl Failed {
             reason: self.reason,
             due: now + self.delay.unwrap_or_default(),
             fence: None,
+            worker: String::new(),
+            tries: Tries::default(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! New batches, and what people do to them.
 
-use super::{Content, Memory, Row};
+use super::{Content, Memory, Row, Tries};
 use crate::{
     Batch, BatchId, BatchState, Class, ExceptionState, Fence, Kind, StoreError, Submit,
-    submit::{NewBatch, Once},
+    limits::MAX_RETRIED,
+    submit::{NewBatch, Once, Retried},
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, time::Duration};
@@ -72,7 +73,7 @@ impl Submit for Memory {
         Ok(())
     }
 
-    async fn retry(&self, batch: BatchId) -> Result<u64, StoreError> {
+    async fn retry(&self, batch: BatchId, from: u64) -> Result<Retried, StoreError> {
         let now = self.now();
         let mut content = self.content();
         let row = content.batches.get_mut(&batch).ok_or_else(|| missing("retry", batch))?;
@@ -80,19 +81,22 @@ impl Submit for Memory {
             let message = format!("batch {batch} was cancelled; submit it again instead");
             return Err(StoreError::new(Kind::Refused, Class::Permanent, "retry", message));
         }
-        let count = row.count(ExceptionState::Dead);
-        if count > 0 {
+        let dead = row.exceptions.range_mut(from..);
+        let mut dead = dead.filter(|(_, exception)| exception.state == ExceptionState::Dead);
+        let mut retried = Retried::default();
+        for (_, exception) in dead.by_ref().take(MAX_RETRIED as usize) {
+            exception.state = ExceptionState::Retry;
+            exception.attempts = 0;
+            exception.due = now;
+            exception.tries = Tries::default();
+            retried.runs += 1;
+        }
+        retried.next = dead.next().map(|(index, _)| *index);
+        if retried.runs > 0 {
             row.state = BatchState::Running;
             row.finished = None;
         }
-        for exception in row.exceptions.values_mut() {
-            if exception.state == ExceptionState::Dead {
-                exception.state = ExceptionState::Retry;
-                exception.attempts = 0;
-                exception.due = now;
-            }
-        }
-        Ok(count)
+        Ok(retried)
     }
 }
 

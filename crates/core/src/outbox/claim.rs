@@ -1,11 +1,13 @@
 //! What a relay reads: across all topics and all its lanes, oldest first, within one limit.
 
-use super::{Lane, Message, MessageId, Topics};
+use super::{Epoch, Lane, Message, MessageId, Topics};
 use std::time::Duration;
 
 /// Asks for messages.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimRequest {
+    /// The epoch in which the lanes were leased.
+    pub epoch: Epoch,
     /// What is read from lanes: the lanes as a whole, and sinks that lag behind them.
     pub readers: Vec<Reader>,
     /// Lanes whose due messages among those set aside are wanted.

@@ -1,6 +1,6 @@
 //! Looking at an outbox, and steering what was set aside. For people.
 
-use super::{Message, MessageId, OnDead, SinkTrouble};
+use super::{Decision, Message, MessageId, OnDead, SinkTrouble, SteerPage, Steered, Steering};
 use crate::{
     StoreError, WorkerId,
     error::{Class, Kind},
@@ -30,12 +30,22 @@ pub trait InspectOutbox: Send + Sync {
     /// One message, whatever became of it; `None` if it is not stored any more.
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError>;
 
-    /// Makes dead messages due again, with all attempts. Returns how many, and leaves an audit line.
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError>;
+    /// Carries out one page of a decision about the dead, in the order of their ids, in one transaction.
+    ///
+    /// Afterwards every dead message that was looked at and chosen is changed, durably, and counted in the
+    /// command's audit line; a command that changes nothing leaves none. A message that is due again waits
+    /// behind earlier ones of its key. If it fails, nothing was changed, or all of the page.
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError>;
 
-    /// Removes dead messages for good; what waits behind one goes on, at the latest when its relay
-    /// shares lanes again. Returns how many, and leaves an audit line.
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError>;
+    /// Makes dead messages due again, with all attempts, page by page. Returns how many.
+    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        Steering::new(Decision::Retry, which, by.clone()).finish(self).await
+    }
+
+    /// Removes dead messages for good, page by page; what waits behind one goes on. Returns how many.
+    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+        Steering::new(Decision::Drop, which, by.clone()).finish(self).await
+    }
 
     /// The last audit lines, newest first.
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
@@ -65,6 +75,17 @@ pub struct OutboxStatus {
     pub oldest_snapshot: Option<Holder>,
     /// Messages are refused while so many or more are outstanding.
     pub limit: Option<u64>,
+    /// Why nothing is delivered although nothing fails, and what to do.
+    pub advice: Option<Advice>,
+}
+
+/// Something that is wrong with an outbox, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Advice {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub advice: String,
 }
 
 /// How the messages on one topic stand.

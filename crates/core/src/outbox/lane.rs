@@ -1,6 +1,6 @@
 //! Lanes: the unit of lease and of order.
 
-use super::{HeldKey, MessageId, Route, Topics};
+use super::{Epoch, HeldKey, MessageId, Route, Topics};
 use crate::{Fence, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -57,6 +57,11 @@ pub struct Share {
 /// What a relay got.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
+    /// The present epoch of the store. If it is not the one that the relay knew, it has lost all its lanes.
+    pub epoch: Epoch,
+    /// The number of the relay's last settlement that the store has; 0 if it has none. A relay that holds no other
+    /// lanes than those it has just gained goes on from here.
+    pub settled: u64,
     /// Lanes that it did not hold before.
     pub gained: Vec<Gained>,
     /// Lanes that it holds no longer.

@@ -102,6 +102,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// The name by which consumers know a message again. Its id alone would not do: a store that went back in time
+    /// gives the same ids to other messages, and consumers would take those for duplicates.
+    pub fn name_of(outbox: &str, published: u128, id: MessageId) -> String {
+        format!("{outbox}-{published:x}-{id}")
+    }
+
     /// As a sink gets it.
     pub fn item(&self) -> Item<'_> {
         let since_1970 = Duration::from_millis(self.published_ms.unsigned_abs());
@@ -109,13 +115,14 @@ impl Message {
             id: &self.name,
             topic: &self.topic,
             key: self.key.as_deref(),
+            ordered: true,
             headers: &self.headers,
             payload: &self.payload,
             published_at: Some(SystemTime::UNIX_EPOCH + since_1970),
         }
     }
 
-    /// Why no sink should get it: stores may let in what their functions do not look at.
+    /// Why no sink should get it: tables may hold what was written by others, or by versions that did not look.
     pub fn flaw(&self) -> Option<String> {
         too_long_names(&self.topic, self.key.as_deref())
     }

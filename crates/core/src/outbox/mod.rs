@@ -5,6 +5,7 @@
 //! second row only if it is not simply done.
 
 mod claim;
+mod epoch;
 mod inspect;
 mod lane;
 mod message;
@@ -12,13 +13,15 @@ mod publish;
 mod retain;
 mod settle;
 mod source;
+mod steer;
 mod topics;
 mod trouble;
 
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
+pub use epoch::Epoch;
 pub use inspect::{
-    AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus, Selection,
-    Stored, Stuck, StuckQuery, StuckState, TopicStatus,
+    Advice, AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus,
+    Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
 };
 pub(crate) use lane::is_left;
 pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};
@@ -27,5 +30,6 @@ pub use publish::Publish;
 pub use retain::{Retain, Sealed};
 pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement, Waiting};
 pub use source::Outbox;
+pub use steer::{Decision, SteerPage, Steered, Steering};
 pub use topics::{Choice, Pattern, Route, Topics};
 pub use trouble::{SinkTrouble, TroubleNote};

@@ -1,6 +1,6 @@
 //! What a relay writes back, in one transaction.
 
-use super::{Before, KeyHash, Lag, Lane, MessageId, StuckState};
+use super::{Before, Epoch, KeyHash, Lag, Lane, MessageId, StuckState};
 use crate::Fence;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -8,8 +8,10 @@ use std::time::Duration;
 /// Everything that one transaction settles.
 #[derive(Clone, Debug, Default)]
 pub struct Settlement {
-    /// Grows from one settlement of a relay to the next. A copy of an earlier one that arrives late
-    /// changes nothing in a lane.
+    /// The epoch in which the lanes were leased.
+    pub epoch: Epoch,
+    /// One more than the number of the relay's last settlement of which the store took something. A copy of an
+    /// earlier one that arrives late changes nothing in a lane.
     pub number: u64,
     /// How far lanes are.
     pub lanes: Vec<Progress>,

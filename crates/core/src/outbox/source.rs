@@ -15,13 +15,17 @@ pub trait Outbox: Send + Sync {
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError>;
 
     /// Reads messages. Changes nothing. Everything up to a reading's `read_to` is decided: no message
-    /// that commits later has a lower id.
+    /// that commits later has a lower id. Fails with [`Kind::WentBack`](crate::Kind::WentBack) if the request is from
+    /// another epoch than the store's, and with [`Kind::IdsRestarted`](crate::Kind::IdsRestarted) if new messages may
+    /// have ids that were read before.
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError>;
 
     /// Writes progress and what was set aside, in one transaction. Afterwards it is durable for all
     /// lanes but those that were lost. Of every key that it touched, the first message that waits is
-    /// due, unless one before it holds the key. Sent again, it changes nothing. On an error the
-    /// outcome is unknown.
+    /// due, unless one before it holds the key. Sent again, it changes nothing. Fails with
+    /// [`Kind::WentBack`](crate::Kind::WentBack), and changes nothing, if the store is not where the relay left it: it
+    /// is in another epoch, or does not have the settlement before this one. On any other error the outcome is
+    /// unknown.
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError>;
 
     /// Gives lanes back before their time. Afterwards anybody can have them at once, their fences prove

@@ -15,7 +15,7 @@ pub struct TroubleNote {
     pub valid: Duration,
 }
 
-/// A sink that takes nothing at the moment.
+/// A sink that takes nothing at the moment, or one of whose destinations does not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SinkTrouble {
     /// Its name.

@@ -65,7 +65,9 @@ impl Desk {
         for group in groups {
             let fence = group.lease.fence;
             let acting = Arc::new(Acting::new(group, self.flush_runs));
-            self.held().insert(fence, acting.clone());
+            if let Some(replaced) = self.held().insert(fence, acting.clone()) {
+                replaced.halt();
+            }
             if self.queue.try_send(acting.clone()).is_err() {
                 acting.halt(); // closed meanwhile: it will be given back
             }
@@ -155,7 +157,8 @@ impl Desk {
             let (runs, oldest) = self.waiting();
             let old = oldest.is_some_and(|oldest| oldest.elapsed() >= self.flush_after);
             let idle = runs > 0 && self.load().0 == 0;
-            if done || old || idle || runs >= self.flush_runs || self.somebody_waits() {
+            let held_up = self.somebody_waits() || self.suspect_is_finished();
+            if done || old || idle || held_up || runs >= self.flush_runs {
                 let outcomes = self.collect();
                 if done || !outcomes.is_empty() {
                     return outcomes;
@@ -175,6 +178,12 @@ impl Desk {
     /// Whether hands are held up by a full buffer, of whatever many runs.
     fn somebody_waits(&self) -> bool {
         self.held().values().any(|acting| acting.must_wait())
+    }
+
+    /// Whether a suspect waits to be settled: the worker gets no other before.
+    fn suspect_is_finished(&self) -> bool {
+        let finished = |acting: &Arc<Acting>| acting.is_finished() && acting.waiting().0 > 0;
+        self.held().values().any(|acting| acting.group().lease.suspect && finished(acting))
     }
 
     /// The batches that are being worked on.

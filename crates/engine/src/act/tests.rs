@@ -36,7 +36,8 @@ fn group(lo: u64, hi: u64) -> Group {
         retry: RetryPolicy::default(),
         timeout: None,
     };
-    let lease = Lease { batch: batch.id, fence: Fence(1), items: Items::Range(Range::new(lo, hi)) };
+    let items = Items::Range(Range::new(lo, hi));
+    let lease = Lease { batch: batch.id, fence: Fence(1), items, suspect: false };
     Group { lease, batch: Arc::new(batch), prepared: Arc::new(Moody) }
 }
 

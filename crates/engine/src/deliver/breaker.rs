@@ -23,6 +23,7 @@ struct Open {
     since: Time,
     pause: Duration,
     until: Time,
+    tripped_at: Time,
 }
 
 impl Breaker {
@@ -30,6 +31,16 @@ impl Breaker {
     pub fn until(&self) -> Option<Time> {
         let until = self.open.as_ref().map_or(Time::ZERO, |open| open.until);
         (!self.gone).then_some(until)
+    }
+
+    /// Since when the sink is not there.
+    pub fn since(&self) -> Option<Time> {
+        self.open.as_ref().map(|open| open.since)
+    }
+
+    /// When it was last found not to be there.
+    pub fn tripped_at(&self) -> Option<Time> {
+        self.open.as_ref().map(|open| open.tripped_at)
     }
 
     /// Whether nothing may be sent any more.
@@ -53,19 +64,21 @@ impl Breaker {
     /// The sink will never be there again.
     pub fn end(&mut self, reason: &str, now: Time) {
         self.gone = true;
-        self.open = Some(Open { reason: reason.to_owned(), since: now, pause: FIRST, until: now });
+        let (reason, pause) = (reason.to_owned(), FIRST);
+        self.open = Some(Open { reason, since: now, pause, until: now, tripped_at: now });
     }
 
     /// The sink was not there, for a request sent at `sent`. Returns whether there is hope.
     pub fn trip(&mut self, reason: &str, sent: Time, now: Time) -> bool {
         match &mut self.open {
             None => {
-                let reason = reason.to_owned();
-                self.open = Some(Open { reason, since: now, pause: FIRST, until: now + FIRST });
+                let (reason, pause, until) = (reason.to_owned(), FIRST, now + FIRST);
+                self.open = Some(Open { reason, since: now, pause, until, tripped_at: now });
             }
             // Those that were sent together fail together: that is one failure.
-            Some(open) if sent < open.until => {}
+            Some(open) if sent <= open.tripped_at => {}
             Some(open) => {
+                open.tripped_at = now;
                 open.pause = (open.pause * 2).min(LONGEST);
                 open.until = now + open.pause;
             }

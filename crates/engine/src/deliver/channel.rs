@@ -9,10 +9,11 @@ use std::{
     time::Duration,
 };
 use tidegate_core::Sink;
-use tidegate_pacer::{Gate, Size};
+use tidegate_pacer::{Gate, Size, Time};
+use tokio::sync::watch;
 
 /// Most groups that are leased at the same time: bounds the memory, whatever the pacer allows.
-const MOST_GROUPS: u32 = 1_024;
+pub(super) const MOST_GROUPS: u32 = 1_024;
 
 /// Everything that is sent to one sink goes through here.
 pub(crate) struct Channel {
@@ -23,8 +24,16 @@ pub(crate) struct Channel {
     pub meter: Arc<Meter>,
     /// Who waits for the sink.
     pub line: tokio::sync::Mutex<()>,
+    /// Calls groups back that wait.
+    pub recall: watch::Sender<u64>,
     size: Mutex<Size>,
     breaker: Mutex<Breaker>,
+    /// When the sink last answered here.
+    answered_at: Mutex<Time>,
+    /// Since when nothing was taken, and why.
+    stall: Mutex<Option<(Time, String)>>,
+    /// When a destination of the sink last came back; all of them know.
+    back_at: Arc<Mutex<Time>>,
 }
 
 /// What is expected of whoever sends.
@@ -59,6 +68,19 @@ pub struct Sent {
     pub timed_out: u64,
 }
 
+impl std::ops::Add for Sent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            throttled: self.throttled + other.throttled,
+            unavailable: self.unavailable + other.unavailable,
+            timed_out: self.timed_out + other.timed_out,
+        }
+    }
+}
+
 impl Meter {
     /// What was sent so far.
     pub fn sent(&self) -> Sent {
@@ -80,9 +102,81 @@ impl Channel {
         clock: WallClock,
         manner: Manner,
     ) -> Self {
+        Self::beside(sink, group, gate, clock, manner, Arc::default())
+    }
+
+    /// The same for one of several destinations of a sink.
+    pub fn beside(
+        sink: Arc<dyn Sink>,
+        group: usize,
+        gate: Gate,
+        clock: WallClock,
+        manner: Manner,
+        back_at: Arc<Mutex<Time>>,
+    ) -> Self {
         let size = Mutex::new(Size::new(group.min(sink.capabilities().max_group)));
-        let (line, breaker, meter) = Default::default();
-        Self { sink, gate, clock, manner, size, breaker, line, meter }
+        let (line, breaker, meter, answered_at, recall, stall) = Default::default();
+        Self {
+            sink,
+            gate,
+            clock,
+            manner,
+            meter,
+            line,
+            recall,
+            size,
+            breaker,
+            answered_at,
+            stall,
+            back_at,
+        }
+    }
+
+    /// When to send, in the past if at once; `None` if never again. If another destination of the sink has
+    /// come back since, this one may have, too.
+    pub fn until(&self) -> Option<Time> {
+        let breaker = self.breaker();
+        let (until, back_at) = (breaker.until()?, *locked(&self.back_at));
+        let is_news = breaker.tripped_at().is_some_and(|tripped_at| back_at > tripped_at);
+        Some(if is_news { until.min(back_at) } else { until })
+    }
+
+    /// The sink answered.
+    pub fn answered(&self, now: Time) {
+        *locked(&self.answered_at) = now;
+        let mut breaker = self.breaker();
+        if breaker.tripped_at().is_some() {
+            breaker.close();
+            *locked(&self.back_at) = now;
+        }
+    }
+
+    /// Something was taken, or refused for its own sake; or it was not, for this reason.
+    pub fn moved(&self, stalled: Option<&str>, now: Time) {
+        let mut stall = locked(&self.stall);
+        match stalled {
+            None => *stall = None,
+            Some(reason) => {
+                let since = stall.as_ref().map_or(now, |(since, _)| *since);
+                *stall = Some((since, reason.to_owned()));
+            }
+        }
+    }
+
+    /// Why nothing is taken, and for how long nothing was.
+    pub fn stall(&self) -> Option<(String, Duration)> {
+        let stall = locked(&self.stall).clone();
+        stall.map(|(since, reason)| (reason, self.clock.time().saturating_sub(since)))
+    }
+
+    /// When the sink last answered here.
+    pub fn answered_at(&self) -> Time {
+        *locked(&self.answered_at)
+    }
+
+    /// How long the sink has not been there.
+    pub fn absent_for(&self) -> Option<Duration> {
+        self.breaker().since().map(|since| self.clock.time().saturating_sub(since))
     }
 
     /// How many groups may be on their way at the same time.
@@ -101,10 +195,14 @@ impl Channel {
     }
 
     pub fn size(&self) -> MutexGuard<'_, Size> {
-        self.size.lock().expect("nothing panics while it holds the lock")
+        locked(&self.size)
     }
 
     pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().expect("nothing panics while it holds the lock")
+        locked(&self.breaker)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds the lock")
 }

@@ -7,6 +7,7 @@
 mod breaker;
 mod channel;
 mod clock;
+mod destinations;
 mod send;
 mod task;
 
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 pub(crate) use channel::{Channel, Manner};
 pub use channel::{Meter, Sent};
 pub use clock::WallClock;
+pub(crate) use destinations::Destinations;
 pub(crate) use send::{Scene, Verdicts, send};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::Sink;
@@ -62,6 +64,11 @@ impl Deliverer {
     /// Why the sink is not there, and how long until the next try; `None` while it is.
     pub fn absence(&self) -> Option<(String, Duration)> {
         self.route.channel.absence()
+    }
+
+    /// Why nothing is taken although no attempt is used up, and for how long nothing was.
+    pub fn stall(&self) -> Option<(String, Duration)> {
+        self.route.channel.stall()
     }
 
     /// What was sent so far.

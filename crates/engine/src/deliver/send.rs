@@ -97,10 +97,10 @@ fn hold_back(part: &mut Part, items: &[Item<'_>], verdicts: &mut [Option<Verdict
     let answered = items.iter().zip(verdicts.iter());
     let held: HashSet<&str> = answered
         .filter(|(_, verdict)| not_done(verdict))
-        .filter_map(|(item, _)| item.key)
+        .filter_map(|(item, _)| item.order())
         .collect();
     part.items.retain(|&at| {
-        let is_held = items[at].key.is_some_and(|key| held.contains(key));
+        let is_held = items[at].order().is_some_and(|key| held.contains(key));
         if is_held {
             verdicts[at] = Some(Verdict::Behind);
         }
@@ -130,7 +130,7 @@ impl Part {
 async fn wait(channel: &Channel) -> Result<(Permit, Option<MutexGuard<'_, ()>>), HandsError> {
     let turn = channel.line.lock().await;
     loop {
-        let Some(until) = channel.breaker().until() else { return pending().await };
+        let Some(until) = channel.until() else { return pending().await };
         channel.clock.sleep_until(until).await;
         let permit = match channel.gate.start(&channel.clock).await {
             Ok(permit) => permit,
@@ -144,7 +144,7 @@ async fn wait(channel: &Channel) -> Result<(Permit, Option<MutexGuard<'_, ()>>),
             }
         };
         // It may have gone while this one waited at the gate.
-        let gone = channel.breaker().until().is_none_or(|later| later > until);
+        let gone = channel.until().is_none_or(|later| later > until);
         if !gone {
             let open = channel.absence().is_some();
             return Ok((permit, open.then_some(turn)));
@@ -167,6 +167,7 @@ async fn attempt(
     let answer = checked(delivered.unwrap_or_else(|_| panicked()), group.len());
     let now = channel.clock.time();
     teach(permit, &answer, now);
+    channel.moved(stalled(&answer.outcome), now);
     let absent = match &answer.outcome {
         Outcome::Unavailable(reason) => {
             meter.unavailable.fetch_add(1, Relaxed);
@@ -191,7 +192,7 @@ async fn attempt(
         }
         _ => {
             meter.answers.fetch_add(1, Relaxed);
-            channel.breaker().close();
+            channel.answered(now);
             None
         }
     };
@@ -218,6 +219,30 @@ fn checked(answer: Answer, items: usize) -> Answer {
             Answer { outcome: Outcome::Broken(reason), ..answer }
         }
         outcome => Answer { outcome, ..answer },
+    }
+}
+
+/// Why nothing was taken and no attempt used up: this may go on for ever.
+fn stalled(outcome: &Outcome) -> Option<&str> {
+    match outcome {
+        Outcome::Throttled { reason, .. }
+        | Outcome::Unavailable(reason)
+        | Outcome::Broken(reason)
+        | Outcome::Gone(reason) => Some(reason),
+        Outcome::TimedOut => Some(NO_ANSWER),
+        Outcome::Refused(_) | Outcome::TooLarge(_) => None,
+        Outcome::Answered(verdicts) => {
+            let moves =
+                |it: &Verdict| matches!(it, Verdict::Done | Verdict::Retry(_) | Verdict::Dead(_));
+            if verdicts.iter().any(moves) {
+                return None;
+            }
+            verdicts.iter().find_map(|verdict| match verdict {
+                Verdict::Throttled { .. } => Some("the sink is too busy"),
+                Verdict::Unavailable(reason) => Some(reason),
+                _ => None,
+            })
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use tidegate_core::{
     error::{Class, Kind},
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, OutboxStatus, Outstanding, Sealed,
-        Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery, TroubleNote,
+        Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck, StuckQuery,
+        TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -117,12 +118,8 @@ impl InspectOutbox for Flawed {
         self.store.message(id).await
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        self.store.retry_dead(which, by).await
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        self.store.drop_dead(which, by).await
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        self.store.steer_dead(page).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {

@@ -4,6 +4,7 @@
 use super::{
     held::Held,
     lanes::{LaneState, Lanes, Leaving, LineNumber, leases},
+    places::{PROBES, Shut, place},
     plan::{Line, Plan},
     queue::{Queue, Queued},
     reading::{Asked, FIRST_READ},
@@ -15,8 +16,8 @@ use std::{
 use tidegate_core::{
     Message, MessageId,
     outbox::{
-        Aside, Claim, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside, Settled,
-        Settlement, Shared, StuckState,
+        Aside, Claim, Epoch, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside,
+        Settled, Settlement, Shared, StuckState,
     },
 };
 use tokio::time::Instant;
@@ -27,6 +28,10 @@ pub(super) struct Flow {
     pub lanes: Lanes,
     /// One for each sink of the plan.
     pub queues: Vec<Queue>,
+    /// For each sink, whether a group may have messages of several topics, if it does not say where they go.
+    mixes: Vec<bool>,
+    /// For each sink, the destinations that hold up others: what is for them is set aside.
+    pub shut: Vec<HashMap<String, Shut>>,
     pub lines: Vec<Line>,
     /// For each line, whether it is read apart from the rest, in all lanes.
     pub lagging: Vec<bool>,
@@ -43,7 +48,9 @@ pub(super) struct Flow {
     pub read_most: usize,
     pub aside: Vec<SetAside>,
     pub done: Vec<(Lane, MessageId)>,
-    /// How many times something was settled.
+    /// The store's epoch in which the lanes were leased.
+    epoch: Epoch,
+    /// The number of the last settlement of which the store took something, or that it is asked to take.
     settlements: u64,
     /// What is being settled.
     pub settling: Option<Settlement>,
@@ -96,10 +103,13 @@ pub struct Counts {
 impl Flow {
     pub fn new(plan: Arc<Plan>) -> Self {
         let lines = plan.lines();
+        let one_per_key = plan.sinks.iter().map(|it| it.sink.one_per_key());
         let mixes = plan.sinks.iter().map(|it| it.sink.capabilities().mixes_topics);
         Self {
             lanes: Lanes::new(),
-            queues: mixes.map(Queue::new).collect(),
+            queues: one_per_key.map(Queue::new).collect(),
+            mixes: mixes.collect(),
+            shut: vec![HashMap::new(); plan.sinks.len()],
             lagging: vec![false; lines.len()],
             gone: vec![false; plan.sinks.len()],
             lines,
@@ -110,12 +120,17 @@ impl Flow {
             read_most: FIRST_READ,
             aside: Vec::new(),
             done: Vec::new(),
+            epoch: Epoch::default(),
             settlements: 0,
             settling: None,
             counts: Counts::default(),
             told: HashSet::new(),
             plan,
         }
+    }
+
+    pub fn epoch(&self) -> &Epoch {
+        &self.epoch
     }
 
     pub fn leases(&self) -> Vec<LaneLease> {
@@ -125,6 +140,11 @@ impl Flow {
     /// Lanes were shared out.
     pub fn shared(&mut self, shared: Shared, now: Instant) {
         shared.lost.into_iter().for_each(|lane| self.lose(lane));
+        self.epoch = shared.epoch;
+        // With lanes from before, the settlement on its way may be one more than the store had.
+        if self.lanes.is_empty() {
+            self.settlements = shared.settled;
+        }
         for gained in shared.gained {
             self.gain(&gained);
         }
@@ -242,10 +262,18 @@ impl Flow {
             let set = set(&message, key, name(), Aside::Behind);
             return self.set_aside(sink, set);
         }
+        let place = place(&self.plan, &self.mixes, sink, &message);
+        let is_known = key.is_some_and(|key| self.queues[sink].has_key(key));
+        if !is_known && let Some(aside) = self.turn_away(sink, &place, message.id, 0) {
+            let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
+            return self.set_aside(sink, set);
+        }
+        let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
         let line = line.unwrap_or(sink);
         lane.open(line, message.id);
         let fence = lane.fence;
-        let queued = Queued { message, line, fence, key, aside: None, single: false, since: now };
+        let (aside, single, since) = (None, false, now);
+        let queued = Queued { message, line, fence, key, place, aside, single, since };
         self.queues[sink].push(queued);
     }
 
@@ -288,11 +316,18 @@ impl Flow {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), Aside::Behind);
             return self.set_aside(sink, set);
         }
+        let (place, attempts) = (place(&self.plan, &self.mixes, sink, &message), *attempts);
+        if self.queues[sink].ready_at(&place) >= PROBES
+            && let Some(aside) = self.turn_away(sink, &place, message.id, attempts)
+        {
+            let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
+            return self.set_aside(sink, set);
+        }
         if let Some(key) = key {
             self.held.hold(sink, key, message.lane);
         }
-        let aside = Some(*attempts);
-        let queued = Queued { message, line: sink, fence, key, aside, single: true, since: now };
+        let (aside, single, since) = (Some(attempts), true, now);
+        let queued = Queued { message, line: sink, fence, key, place, aside, single, since };
         self.queues[sink].push(queued);
     }
 
@@ -337,8 +372,8 @@ impl Flow {
             (touched.contains(lane) || state.is_news(&progress), progress)
         });
         let lanes = progress.filter(|(news, _)| *news).map(|(_, progress)| progress).collect();
-        let number = self.settlements + 1;
-        let settlement = Settlement { number, lanes, aside, done };
+        let (epoch, number) = (self.epoch.clone(), self.settlements + 1);
+        let settlement = Settlement { epoch, number, lanes, aside, done };
         if settlement.is_empty() {
             return None;
         }
@@ -353,9 +388,23 @@ impl Flow {
         Some(settlement)
     }
 
+    /// The store went back in time when it was asked by somebody who knew it in this epoch. Returns whether that
+    /// is what this relay knows, which is forgotten then.
+    pub fn went_back(&mut self, epoch: &Epoch) -> bool {
+        let is_known = *epoch == self.epoch;
+        if is_known {
+            self.lose_all();
+        }
+        is_known
+    }
+
     /// The store has what was to be settled. Returns whether something may be due now.
     pub fn settled(&mut self, settled: Settled) -> bool {
         let Some(settlement) = self.settling.take() else { return false };
+        // The store has not noted a settlement of which it took nothing.
+        if settled.late.len() == settlement.lanes.len() && self.settlements == settlement.number {
+            self.settlements -= 1;
+        }
         let changed = !settlement.aside.is_empty() || !settlement.done.is_empty();
         // What was settled under a lease that has ended says nothing about the present one.
         let current: HashSet<Lane> = settlement
@@ -424,7 +473,7 @@ fn held_by(set: &SetAside) -> Option<KeyHash> {
 }
 
 /// A topic for the log, whatever is in it.
-fn shown(topic: &str) -> String {
+pub(super) fn shown(topic: &str) -> String {
     topic.chars().take(MOST_SHOWN).flat_map(char::escape_debug).collect()
 }
 

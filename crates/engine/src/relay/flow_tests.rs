@@ -5,6 +5,7 @@
 use super::{
     flow::Flow,
     plan::Plan,
+    queue::Queued,
     reading::{Asked, PATIENCE},
     testing::two_sinks,
 };
@@ -12,8 +13,8 @@ use std::{sync::Arc, time::Duration};
 use tidegate_core::{
     Fence, Headers, Message, MessageId,
     outbox::{
-        Aside, Claim, ClaimRequest, Gained, Lag, Lane, LaneLease, Origin, Reading, Settled, Shared,
-        StuckState, Topics,
+        Aside, Claim, ClaimRequest, Gained, KeyHash, Lag, Lane, LaneLease, Origin, Reading,
+        Settled, Shared, StuckState, Topics,
     },
     sink::Verdict,
 };
@@ -131,7 +132,7 @@ fn what_lagged_under_other_routes_is_read_once() {
     let asking = flow.ask(&AT_ONCE).unwrap();
     answer(&mut flow, &asking, &all, 20);
     assert_eq!(queued(&flow), [2, 2]);
-    let groups: Vec<_> = (0..2).map(|sink| flow.next_group(sink, 10).unwrap()).collect();
+    let groups: Vec<_> = (0..2).map(|sink| flow.next_group(sink, |_| Some(10)).unwrap()).collect();
     for group in groups {
         let done = vec![Some(Verdict::Done); group.len()];
         flow.answered(group, done);
@@ -145,7 +146,7 @@ fn what_is_being_set_aside_is_not_claimed_meanwhile() {
     let mut flow = flow(&two_sinks(), &[1]);
     let asking = flow.ask(&AT_ONCE).unwrap();
     answer(&mut flow, &asking, &[message(5, 1, "fast")], 10);
-    let group = flow.next_group(1, 10).unwrap();
+    let group = flow.next_group(1, |_| Some(10)).unwrap();
     flow.answered(group, vec![Some(Verdict::Retry("no".to_owned()))]);
     flow.settlement().unwrap();
     // The store may have it, although nobody knows yet.
@@ -193,7 +194,8 @@ fn a_lane_that_cannot_be_given_back_in_time_sets_aside_what_waits() {
     let asking = flow.ask(&AT_ONCE).unwrap();
     let messages = [message(1, 1, "slow.x"), message(2, 1, "slow.x"), message(3, 1, "fast")];
     answer(&mut flow, &asking, &messages, 10);
-    let (slow, fast) = (flow.next_group(0, 1).unwrap(), flow.next_group(1, 1).unwrap());
+    let (slow, fast) =
+        (flow.next_group(0, |_| Some(1)).unwrap(), flow.next_group(1, |_| Some(1)).unwrap());
     flow.answered(fast, vec![Some(Verdict::Done)]);
     let now = Instant::now();
     flow.shared(Shared { surplus: 1, relays: 2, ..Shared::default() }, now);
@@ -232,4 +234,33 @@ fn what_is_too_long_is_dead_before_a_sink_sees_it() {
         assert_eq!(reason, "the key has 1025 bytes; 1024 is the most");
     }
     assert_eq!(settlement.aside.len(), 2);
+}
+
+/// Coalescing counts a message as done because of another: that must be of the same key, and not only of one
+/// with the same hash.
+#[tokio::test]
+async fn a_message_is_never_done_because_of_one_with_another_key() {
+    let policy = super::TopicPolicy { coalesce: true, ..super::TopicPolicy::default() };
+    let sink = Arc::new(super::testing::Fake::default());
+    let plan = super::testing::plan(&[("s", &sink)], &[("*", "s")], policy);
+    let mut flow = flow(&plan, &[1]);
+    for (id, key) in [(1, "a"), (2, "b"), (3, "a"), (4, "c"), (5, "b")] {
+        let message = Message { key: Some(key.to_owned()), ..message(id, 1, "t") };
+        flow.lanes.get_mut(&Lane(1)).unwrap().open(0, message.id);
+        // All of them have one hash.
+        let (key, place, since) = (Some(KeyHash(7)), String::new(), Instant::now());
+        let (line, fence, aside, single) = (0, Fence(1), None, false);
+        flow.queues[0].push(Queued { message, line, fence, key, place, aside, single, since });
+    }
+    let (mut sent, mut covered) = (Vec::new(), Vec::new());
+    while let Some(group) = flow.next_group(0, |_| Some(10)) {
+        for (queued, by) in &group.covered {
+            assert_eq!(queued.message.key, group.messages[*by].message.key);
+            covered.push(queued.id().0);
+        }
+        sent.extend(group.messages.iter().map(|queued| queued.id().0));
+        let done = vec![Some(Verdict::Done); group.messages.len()];
+        flow.answered(group, done);
+    }
+    assert_eq!((sent, covered), (vec![3, 4, 5], vec![1, 2]));
 }

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::deliver::Verdicts;
 use std::collections::HashMap;
-use tidegate_core::outbox::KeyHash;
 use tokio::time::Instant;
 
 /// Most bytes of messages in one request, unless a single message has more: bounds the memory.
@@ -15,6 +14,8 @@ const MAX_GROUP_BYTES: usize = 1 << 20;
 /// Messages that are sent in one request, in their order.
 pub(super) struct Group {
     pub sink: usize,
+    /// The destination within the sink.
+    pub place: String,
     pub messages: Vec<Queued>,
     /// Those that a later one of the group stands for, with its place.
     pub covered: Vec<(Queued, usize)>,
@@ -31,21 +32,27 @@ impl Group {
 }
 
 impl Flow {
-    /// The next group for a sink, if something can go.
-    pub fn next_group(&mut self, sink: usize, messages: usize) -> Option<Group> {
+    /// The next group for a sink, if something can go: `may` says how many messages a destination may get.
+    pub fn next_group(
+        &mut self,
+        sink: usize,
+        may: impl FnMut(&String) -> Option<usize>,
+    ) -> Option<Group> {
+        let (place, messages) = self.queues[sink].choose(may)?;
         let plan = &self.plan;
         let coalesces =
             |queued: &Queued| !queued.single && plan.policy(&queued.message.topic).coalesce;
         let fit = Fit { messages, bytes: MAX_GROUP_BYTES };
-        let taken = self.queues[sink].take(fit, coalesces);
+        let taken = self.queues[sink].take(&place, fit, coalesces);
         let since = taken.iter().map(|queued| queued.since).min()?;
         // From the last to the first: what follows in a key stands for what is before it, if both may.
-        let mut next: HashMap<KeyHash, usize> = HashMap::new();
+        // Keys themselves are compared: two with one hash have nothing to do with each other.
+        let mut next: HashMap<&str, usize> = HashMap::new();
         let mut covered_by: Vec<Option<usize>> = vec![None; taken.len()];
         for (at, queued) in taken.iter().enumerate().rev() {
-            let Some(later) = queued.key.and_then(|key| next.insert(key, at)) else { continue };
-            let same = taken[later].message.topic == queued.message.topic;
-            if same && coalesces(queued) && coalesces(&taken[later]) {
+            let key = queued.message.key.as_deref().filter(|_| queued.key.is_some());
+            let Some(later) = key.and_then(|key| next.insert(key, at)) else { continue };
+            if queued.is_same(&taken[later]) && coalesces(queued) && coalesces(&taken[later]) {
                 covered_by[at] = covered_by[later].or(Some(later));
             }
         }
@@ -63,6 +70,6 @@ impl Flow {
             }
         }
         let verdicts = Verdicts::none(kept.len());
-        Some(Group { sink, messages: kept, covered, since, verdicts })
+        Some(Group { sink, place, messages: kept, covered, since, verdicts })
     }
 }

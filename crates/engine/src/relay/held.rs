@@ -1,4 +1,5 @@
-//! Keys that wait for what was set aside.
+//! Keys that wait for what was set aside. They are known by their hashes: two keys with one hash wait for each
+//! other, which delays them and nothing else.
 
 use std::collections::HashMap;
 use tidegate_core::outbox::{HeldKey, KeyHash, Lane};

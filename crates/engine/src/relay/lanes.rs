@@ -175,6 +175,11 @@ impl LaneState {
         state.lag_read.is_none_or(|read| read == self.read && state.cursor(read) >= self.cursor())
     }
 
+    /// How many messages of a line its cursor may be behind.
+    pub fn open_at(&self, line: LineNumber) -> usize {
+        self.lines[line].open.len()
+    }
+
     /// How many of its messages are neither done nor set aside.
     pub fn open_count(&self) -> usize {
         self.lines.iter().map(|line| line.open.len()).sum()

@@ -14,6 +14,7 @@ mod held;
 mod lanes;
 mod leaving;
 mod options;
+mod places;
 mod plan;
 mod queue;
 mod reading;
@@ -32,6 +33,8 @@ mod fault_tests;
 mod flawed;
 #[cfg(test)]
 mod flow_tests;
+#[cfg(test)]
+mod place_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

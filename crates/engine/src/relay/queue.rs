@@ -1,4 +1,8 @@
-//! What waits for one sink, and what goes next: oldest first, of each key one group at a time.
+//! What waits for one sink, and what goes next: oldest first, of each key one group at a time, and of each
+//! destination by itself.
+//!
+//! Keys are told apart by their hashes here: two keys with one hash wait for each other, which delays them
+//! and nothing else. Where a message would count as done because of another, keys are compared.
 
 use super::lanes::LineNumber;
 use std::{
@@ -8,6 +12,7 @@ use std::{
 use tidegate_core::{
     Fence, Message, MessageId,
     outbox::{KeyHash, Lane},
+    sink::Item,
 };
 use tokio::time::Instant;
 
@@ -19,6 +24,8 @@ pub(super) struct Queued {
     /// The lease under which it was read.
     pub fence: Fence,
     pub key: Option<KeyHash>,
+    /// The destination within its sink.
+    pub place: String,
     /// How many attempts have failed; `None` if it was never set aside.
     pub aside: Option<u32>,
     /// It is sent whatever follows.
@@ -34,6 +41,19 @@ impl Queued {
     fn bytes(&self) -> usize {
         self.message.bytes()
     }
+
+    /// As the sink gets it.
+    pub fn item(&self) -> Item<'_> {
+        Item { ordered: self.key.is_some(), ..self.message.item() }
+    }
+
+    /// Whether another is about the same thing: of the same topic, and of the same key and not only of one
+    /// with the same hash.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.message.topic == other.message.topic
+            && self.message.key.is_some()
+            && self.message.key == other.message.key
+    }
 }
 
 /// What a group may hold.
@@ -45,12 +65,12 @@ pub(super) struct Fit {
 
 /// What waits for one sink.
 pub(super) struct Queue {
-    /// Whether a group may have messages of several topics.
-    mixes: bool,
+    /// Whether a group has at most one message of each key.
+    one_per_key: bool,
     keys: HashMap<KeyHash, KeyLine>,
-    /// What can go now, by topic.
+    /// What can go now, by destination.
     ready: HashMap<String, ReadyLine>,
-    /// Topics with something ready, in turns.
+    /// Destinations with something ready, in turns.
     turns: VecDeque<String>,
     messages: usize,
     bytes: usize,
@@ -83,9 +103,9 @@ impl Ready {
 }
 
 impl Queue {
-    pub fn new(mixes: bool) -> Self {
+    pub fn new(one_per_key: bool) -> Self {
         Self {
-            mixes,
+            one_per_key,
             keys: HashMap::new(),
             ready: HashMap::new(),
             turns: VecDeque::new(),
@@ -109,8 +129,8 @@ impl Queue {
         self.messages += 1;
         self.bytes += queued.bytes();
         let Some(key) = queued.key else {
-            let (topic, id) = (self.place(&queued.message.topic), queued.id());
-            return self.make_ready(topic, id, Ready::Message(Box::new(queued)));
+            let (place, id) = (queued.place.clone(), queued.id());
+            return self.make_ready(place, id, Ready::Message(Box::new(queued)));
         };
         let line = self.keys.entry(key).or_default();
         line.waiting.push_back(queued);
@@ -120,12 +140,29 @@ impl Queue {
         }
     }
 
-    /// The oldest that can go, of one topic if they do not mix. Those for which a later one of their key
-    /// stands because both coalesce take no room.
-    pub fn take(&mut self, fit: Fit, coalesces: impl Fn(&Queued) -> bool) -> Vec<Queued> {
+    /// Destinations with something that can go.
+    pub fn places(&self) -> impl Iterator<Item = &String> {
+        self.turns.iter()
+    }
+
+    /// The destination whose turn it is, of those that may get something: how many messages, if so.
+    pub fn choose(&self, may: impl FnMut(&String) -> Option<usize>) -> Option<(String, usize)> {
+        let mut may = may;
+        self.turns.iter().find_map(|place| Some((place.clone(), may(place)?)))
+    }
+
+    /// The oldest that can go to a destination. Those for which a later one of their key stands because both
+    /// coalesce take no room.
+    pub fn take(
+        &mut self,
+        place: &str,
+        fit: Fit,
+        coalesces: impl Fn(&Queued) -> bool,
+    ) -> Vec<Queued> {
         let mut group: Vec<Queued> = Vec::new();
-        let Some(topic) = self.turns.pop_front() else { return group };
-        let mut ready = self.ready.remove(&topic).unwrap_or_default();
+        let Some(at) = self.turns.iter().position(|turn| turn == place) else { return group };
+        let Some(place) = self.turns.remove(at) else { return group };
+        let mut ready = self.ready.remove(&place).unwrap_or_default();
         // Keys of which the group has something: they are not ready any more, but more of them may go along.
         let mut begun = ReadyLine::new();
         let mut left = fit;
@@ -155,8 +192,8 @@ impl Queue {
             }
         }
         if !ready.is_empty() {
-            self.ready.insert(topic.clone(), ready);
-            self.turns.push_back(topic);
+            self.ready.insert(place.clone(), ready);
+            self.turns.push_back(place);
         }
         self.messages -= group.len();
         self.bytes -= group.iter().map(Queued::bytes).sum::<usize>();
@@ -175,12 +212,10 @@ impl Queue {
     ) -> Option<Option<MessageId>> {
         let line = self.keys.get_mut(&key)?;
         let first = line.waiting.front().filter(|first| left.takes(first, group.is_empty()))?;
-        let topic = first.message.topic.clone();
+        let place = first.place.clone();
         group.extend(line.waiting.pop_front());
         while let (Some(before), Some(next)) = (group.last(), line.waiting.front()) {
-            let stands =
-                before.message.topic == next.message.topic && coalesces(before) && coalesces(next);
-            if !stands {
+            if !(before.is_same(next) && coalesces(before) && coalesces(next)) {
                 break;
             }
             if !left.swaps(before, next) {
@@ -188,7 +223,7 @@ impl Queue {
             }
             group.extend(line.waiting.pop_front());
         }
-        let goes_along = |next: &&Queued| self.mixes || next.message.topic == topic;
+        let goes_along = |next: &&Queued| !self.one_per_key && next.place == place;
         Some(line.waiting.front().filter(goes_along).map(Queued::id))
     }
 
@@ -231,6 +266,53 @@ impl Queue {
         let out: Vec<Queued> = line.waiting.drain(..).collect();
         self.messages -= out.len();
         self.bytes -= out.iter().map(Queued::bytes).sum::<usize>();
+        out
+    }
+
+    /// Whether something of a key waits or is under way.
+    pub fn has_key(&self, key: KeyHash) -> bool {
+        self.keys.contains_key(&key)
+    }
+
+    /// How many keys and messages without a key can go to a destination.
+    pub fn ready_at(&self, place: &str) -> usize {
+        self.ready.get(place).map_or(0, BTreeMap::len)
+    }
+
+    /// Takes out what can go to a destination, but for the oldest that `keeps` says: of each key all that
+    /// waits, in order. What follows a message that is under way stays.
+    pub fn take_place(
+        &mut self,
+        place: &str,
+        mut keeps: impl FnMut(&Queued) -> bool,
+    ) -> Vec<Vec<Queued>> {
+        let Some(ready) = self.ready.remove(place) else { return Vec::new() };
+        let (mut stay, mut out) = (ReadyLine::new(), Vec::new());
+        for (id, next) in ready {
+            let kept = match &next {
+                Ready::Message(queued) => keeps(queued),
+                Ready::Key(key) => {
+                    let first = self.keys.get(key).and_then(|line| line.waiting.front());
+                    first.is_some_and(&mut keeps)
+                }
+            };
+            match next {
+                next if kept => drop(stay.insert(id, next)),
+                Ready::Message(queued) => out.push(vec![*queued]),
+                Ready::Key(key) => {
+                    let line = self.keys.remove(&key);
+                    out.extend(line.map(|line| line.waiting.into_iter().collect::<Vec<_>>()));
+                }
+            }
+        }
+        let gone = out.iter().flatten();
+        self.messages -= gone.clone().count();
+        self.bytes -= gone.map(Queued::bytes).sum::<usize>();
+        if stay.is_empty() {
+            self.turns.retain(|turn| turn != place);
+        } else {
+            self.ready.insert(place.to_owned(), stay);
+        }
         out
     }
 
@@ -287,31 +369,28 @@ impl Queue {
 
     /// How long the oldest that waits has waited.
     pub fn oldest(&self, now: Instant) -> Duration {
-        let firsts = self.turns.iter().filter_map(|topic| self.ready.get(topic)?.first_key_value());
-        let since = firsts.filter_map(|(_, ready)| match ready {
-            Ready::Message(queued) => Some(queued.since),
-            Ready::Key(key) => Some(self.keys.get(key)?.waiting.front()?.since),
-        });
+        let since = self.turns.iter().filter_map(|place| self.since(place));
         since.map(|since| now - since).max().unwrap_or_default()
     }
 
-    fn place(&self, topic: &str) -> String {
-        if self.mixes { String::new() } else { topic.to_owned() }
+    /// Since when the oldest that can go to a destination has waited.
+    pub fn since(&self, place: &str) -> Option<Instant> {
+        match self.ready.get(place)?.first_key_value()?.1 {
+            Ready::Message(queued) => Some(queued.since),
+            Ready::Key(key) => Some(self.keys.get(key)?.waiting.front()?.since),
+        }
     }
 
     /// The key can go.
     fn announce(&mut self, key: KeyHash) {
         let head = self.keys.get(&key).and_then(|line| line.waiting.front());
-        let Some((topic, id)) = head.map(|head| (self.place(&head.message.topic), head.id()))
-        else {
-            return;
-        };
-        self.make_ready(topic, id, Ready::Key(key));
+        let Some((place, id)) = head.map(|head| (head.place.clone(), head.id())) else { return };
+        self.make_ready(place, id, Ready::Key(key));
     }
 
-    fn make_ready(&mut self, topic: String, id: MessageId, ready: Ready) {
-        let line = self.ready.entry(topic.clone()).or_insert_with(|| {
-            self.turns.push_back(topic);
+    fn make_ready(&mut self, place: String, id: MessageId, ready: Ready) {
+        let line = self.ready.entry(place.clone()).or_insert_with(|| {
+            self.turns.push_back(place);
             ReadyLine::new()
         });
         line.insert(id, ready);
@@ -352,93 +431,4 @@ impl Fit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tidegate_core::{Headers, outbox::Origin};
-
-    fn queued(id: i64, key: Option<i64>, topic: &str) -> Queued {
-        let message = Message {
-            id: MessageId(id),
-            name: id.to_string(),
-            lane: Lane(0),
-            topic: topic.to_owned(),
-            key: key.map(|key| key.to_string()),
-            headers: Headers::new(),
-            payload: vec![0; 10],
-            published_ms: 0,
-            origin: Origin::Lane { due_in: None },
-        };
-        let (line, fence, since) = (0, Fence(1), Instant::now());
-        Queued { message, line, fence, key: key.map(KeyHash), aside: None, single: false, since }
-    }
-
-    /// Ten messages, of two keys in turns, and every fifth of none.
-    fn queue(mixes: bool) -> Queue {
-        let mut queue = Queue::new(mixes);
-        for id in 1..=10 {
-            let key = (id % 5 != 0).then_some(id % 2);
-            queue.push(queued(id, key, if id % 3 == 0 { "third" } else { "t" }));
-        }
-        queue
-    }
-
-    fn ids(group: &[Queued]) -> Vec<i64> {
-        group.iter().map(|queued| queued.id().0).collect()
-    }
-
-    fn take(queue: &mut Queue, messages: usize) -> Vec<Queued> {
-        queue.take(Fit { messages, bytes: usize::MAX }, |_| false)
-    }
-
-    fn finish(queue: &mut Queue, group: &[Queued]) {
-        let keys: HashSet<KeyHash> = group.iter().filter_map(|queued| queued.key).collect();
-        queue.finished(group.len(), keys);
-    }
-
-    /// What a crash repeats is what was delivered and is not settled: a key that goes ahead of others would leave
-    /// gaps.
-    #[tokio::test]
-    async fn the_oldest_goes_first_however_many_go_at_once() {
-        for messages in 1..=11 {
-            let (mut queue, mut order) = (queue(true), Vec::new());
-            while queue.has_ready() {
-                let group = take(&mut queue, messages);
-                order.extend(ids(&group));
-                finish(&mut queue, &group);
-            }
-            assert_eq!(order, (1..=10).collect::<Vec<i64>>(), "{messages} at once");
-            assert_eq!(queue.load(), (0, 0));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_key_has_one_group_under_way() {
-        let mut queue = queue(true);
-        let first = take(&mut queue, 3);
-        assert_eq!(ids(&first), [1, 2, 3]);
-        assert_eq!(ids(&take(&mut queue, 10)), [5, 10], "both keys are under way");
-        assert!(!queue.has_ready());
-        finish(&mut queue, &first);
-        assert_eq!(ids(&take(&mut queue, 10)), [4, 6, 7, 8, 9]);
-    }
-
-    #[tokio::test]
-    async fn topics_that_do_not_mix_go_apart_and_in_the_order_of_keys() {
-        let mut queue = queue(false);
-        let first = take(&mut queue, 10);
-        assert_eq!(ids(&first), [1, 2, 4, 5, 10], "3 and 6 are of another topic");
-        finish(&mut queue, &first);
-        let second = take(&mut queue, 10);
-        assert_eq!(ids(&second), [3, 6]);
-        finish(&mut queue, &second);
-        assert_eq!(ids(&take(&mut queue, 10)), [7, 8]);
-    }
-
-    #[tokio::test]
-    async fn what_coalesces_goes_along_and_takes_no_room() {
-        let mut queue = queue(true);
-        let fit = Fit { messages: 2, bytes: usize::MAX };
-        let group = queue.take(fit, |queued| queued.message.topic == "t");
-        assert_eq!(ids(&group), [1, 2, 4], "4 stands for 2");
-    }
-}
+mod tests;

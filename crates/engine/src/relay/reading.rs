@@ -5,11 +5,11 @@ use super::{
     lanes::{LaneState, Leaving, LineNumber},
 };
 use std::time::Duration;
-use tidegate_core::outbox::{ClaimRequest, Lane, LaneLease, Place, Reader};
+use tidegate_core::outbox::{ClaimRequest, Epoch, Lane, LaneLease, Place, Reader};
 
 /// What may wait in memory for one sink: enough to keep it busy while the next is read.
-const MAX_QUEUED: usize = 16_384;
-const MAX_QUEUED_BYTES: usize = 32 << 20;
+pub(super) const MAX_QUEUED: usize = 16_384;
+pub(super) const MAX_QUEUED_BYTES: usize = 32 << 20;
 /// What is read at once: little at first, so that sinks soon have something to do.
 pub(super) const FIRST_READ: usize = 512;
 const MAX_READ: usize = 4_096;
@@ -24,6 +24,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a request asked for.
 pub(super) struct Asked {
+    /// The epoch of the store in which it asked.
+    pub epoch: Epoch,
     /// For whom each of its readers reads: a line, or the lanes as a whole.
     pub lines: Vec<Option<LineNumber>>,
     /// The lanes that are read.
@@ -58,6 +60,7 @@ impl Flow {
             && lanes.len() == self.lanes.len();
         let names = self.lines.iter().zip(closed).filter(|(_, closed)| *closed);
         let request = ClaimRequest {
+            epoch: self.epoch().clone(),
             readers: lines.iter().map(|line| self.reader(*line)).collect(),
             lanes: lanes.iter().map(|lease| lease.lane).collect(),
             under_way: self.under_way.keys().copied().collect(),
@@ -65,7 +68,8 @@ impl Flow {
             most_due: MAX_DUE,
             most_bytes: MAX_READ_BYTES,
         };
-        Some((request, Asked { lines, lanes, whole }))
+        let epoch = request.epoch.clone();
+        Some((request, Asked { epoch, lines, lanes, whole }))
     }
 
     /// The lanes as a whole, unless a sink that is read with them takes no more; and the lines that lag,

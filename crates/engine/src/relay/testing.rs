@@ -31,6 +31,10 @@ pub(super) struct Fake {
     /// It takes nothing any more after so many requests.
     pub gone_after: Option<usize>,
     pub by_topic: bool,
+    /// What goes to this topic gets no answer within this time.
+    pub hangs: Option<(String, std::ops::Range<Instant>)>,
+    /// It answers each item by itself, and must not get two of a key at once.
+    pub one_per_key: bool,
     pub one_by_one: bool,
     /// One bad item and all are refused.
     pub refuses: bool,
@@ -87,6 +91,10 @@ impl Sink for Fake {
         }
     }
 
+    fn one_per_key(&self) -> bool {
+        self.one_per_key
+    }
+
     async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
         Ok(vec![None])
     }
@@ -98,6 +106,16 @@ impl Sink for Fake {
             calls.len()
         };
         sleep(self.takes).await;
+        if let Some((topic, within)) = &self.hangs
+            && within.contains(&Instant::now())
+            && delivery.items.iter().any(|item| item.topic == topic)
+        {
+            sleep(Duration::from_secs(60)).await;
+            return Answer { outcome: Outcome::TimedOut, hint: Hint::default() };
+        }
+        let keys: Vec<&str> = delivery.items.iter().filter_map(|item| item.order()).collect();
+        let distinct: BTreeSet<&str> = keys.iter().copied().collect();
+        assert!(!self.one_per_key || distinct.len() == keys.len(), "one message of each key");
         let absent = self.absent_until.is_some_and(|until| Instant::now() < until);
         let topics: BTreeSet<&str> = delivery.items.iter().map(|item| item.topic).collect();
         assert!(!self.by_topic || topics.len() == 1, "one topic per request");

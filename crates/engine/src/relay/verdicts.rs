@@ -1,14 +1,14 @@
 //! What follows from the verdicts on a group.
 
 use super::{
-    flow::{Flow, set},
+    flow::{Flow, set, shown},
     group::Group,
     queue::Queued,
 };
 use crate::backoff::mix;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use tidegate_core::{
     outbox::{Aside, KeyHash, Lane, OnDead, Origin, StuckState},
@@ -18,6 +18,9 @@ use tidegate_core::{
 
 /// How long a message waits that a sink is too busy for, if the sink does not say.
 const BUSY: Duration = Duration::from_secs(1);
+
+/// A message that a sink has put off for so long is told of.
+const WAITS_LONG: Duration = Duration::from_secs(3600);
 
 impl Flow {
     /// A group came back. Those without a verdict were not sent.
@@ -95,7 +98,7 @@ impl Flow {
     }
 
     /// Whether the lane that a message was read from is still this relay's.
-    fn is_held(&self, queued: &Queued) -> bool {
+    pub fn is_held(&self, queued: &Queued) -> bool {
         self.lanes.get(&queued.message.lane).is_some_and(|lane| lane.fence == queued.fence)
     }
 
@@ -125,6 +128,9 @@ impl Flow {
             reason: storable(reason),
             then: policy.on_dead,
         };
+        if let Verdict::Throttled { .. } | Verdict::Unavailable(_) = &verdict {
+            self.tell_wait(&queued);
+        }
         let aside = match verdict {
             Verdict::Retry(reason) => match policy.retry.delay(attempts, jitter) {
                 Some(delay) => Aside::Retry { attempts, reason: storable(reason), delay },
@@ -155,6 +161,24 @@ impl Flow {
         rest
     }
 
+    /// Says of each topic once that a message has waited for long and is still not taken: that uses up no
+    /// attempt, and may go on for ever.
+    fn tell_wait(&mut self, queued: &Queued) {
+        let published = Duration::from_millis(queued.message.published_ms.unsigned_abs());
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let waited = now.saturating_sub(published);
+        if queued.aside.is_some()
+            && waited >= WAITS_LONG
+            && self.is_new(&queued.message.topic, "waits")
+        {
+            let (id, minutes) = (queued.id(), waited.as_secs() / 60);
+            tracing::warn!(
+                "message {id} on {} was published {minutes} minutes ago, and its sink still puts it off",
+                shown(&queued.message.topic)
+            );
+        }
+    }
+
     /// A message waits for what was set aside of its key. One that did so before still does.
     pub fn wait_behind(&mut self, queued: Queued) {
         if !self.is_held(&queued) {
@@ -168,7 +192,7 @@ impl Flow {
         }
     }
 
-    fn move_aside(&mut self, queued: Queued, aside: Aside) {
+    pub fn move_aside(&mut self, queued: Queued, aside: Aside) {
         let stored = match &queued.message.origin {
             Origin::Aside { sink, .. } => self.plan.sink_named(sink),
             Origin::Lane { .. } => None,

@@ -127,6 +127,11 @@ impl Controller {
         self.aimd.level
     }
 
+    /// How many requests have no answer yet.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
     /// What a request takes, as far as is known.
     pub fn round_trip(&self) -> Duration {
         self.round_trip.mean()

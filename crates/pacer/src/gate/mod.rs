@@ -12,7 +12,10 @@ use crate::{
 };
 pub use permit::Permit;
 pub use queue::{Clock, TooLong};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering::SeqCst},
+};
 use tokio::sync::{Notify, Semaphore};
 
 /// All that one process sends to one service: every gate draws on the same connections.
@@ -24,7 +27,14 @@ struct Shared {
     connections: Vec<Mutex<Lane>>,
     /// One queue per operation class, so that a class that has to wait holds up no other. Taken when a
     /// gate is made, never when it is used.
-    classes: Mutex<Vec<Arc<Class>>>,
+    classes: Mutex<Classes>,
+}
+
+/// Operation classes, by numbers that are never used again.
+#[derive(Default)]
+struct Classes {
+    next: usize,
+    known: Vec<(usize, Arc<Class>)>,
 }
 
 /// A connection, and who may wait for it.
@@ -39,6 +49,8 @@ struct Class {
     turn: Semaphore,
     /// There may be room.
     room: Notify,
+    /// Whether somebody waits for room.
+    waits: AtomicBool,
 }
 
 impl Pacer {
@@ -61,15 +73,46 @@ impl Pacer {
     /// The gate for an operation class. Classes share the connections and their budgets; each has its
     /// own level.
     pub fn gate(&self, class: &str) -> Gate {
+        self.class(class, false)
+    }
+
+    /// The gate for one of several destinations on the connections: collections, topics, paths. Each has its
+    /// own level, as a class has; all together have no more in flight than one class may have, and none
+    /// can take all of it.
+    pub fn gate_to(&self, class: &str) -> Gate {
+        self.class(class, true)
+    }
+
+    fn class(&self, class: &str, is_destination: bool) -> Gate {
         let mut classes = locked(&self.0.classes);
-        let index = classes.iter().position(|known| known.name == class).unwrap_or_else(|| {
-            let (turn, room) = (Semaphore::new(1), Notify::new());
-            let class = Arc::new(Class { name: class.to_owned(), turn, room });
-            self.lanes().for_each(|mut lane| lane.classes.push(class.clone()));
-            classes.push(class);
-            classes.len() - 1
-        });
-        Gate { pacer: self.clone(), index, class: classes[index].clone() }
+        if let Some((index, class)) = classes.known.iter().find(|(_, known)| known.name == class) {
+            return Gate { pacer: self.clone(), index: *index, class: class.clone() };
+        }
+        let (turn, room, waits) = (Semaphore::new(1), Notify::new(), AtomicBool::new(false));
+        let class = Arc::new(Class { name: class.to_owned(), turn, room, waits });
+        let index = classes.next;
+        classes.next += 1;
+        for mut lane in self.lanes() {
+            lane.classes.push(class.clone());
+            if is_destination {
+                lane.connection.join(index);
+            }
+        }
+        classes.known.push((index, class.clone()));
+        Gate { pacer: self.clone(), index, class }
+    }
+
+    /// Forgets all that was learned about a class. Nothing of it is in flight.
+    pub fn forget(&self, class: &str) {
+        let mut classes = locked(&self.0.classes);
+        let Some(at) = classes.known.iter().position(|(_, known)| known.name == class) else {
+            return;
+        };
+        let (index, class) = classes.known.swap_remove(at);
+        for mut lane in self.lanes() {
+            lane.classes.retain(|known| !Arc::ptr_eq(known, &class));
+            lane.connection.forget(index);
+        }
     }
 
     fn lane(&self, index: usize) -> MutexGuard<'_, Lane> {
@@ -84,7 +127,8 @@ impl Pacer {
 impl Lane {
     /// Tells the first in line of each class that there may be room.
     fn room_changed(&self) {
-        self.classes.iter().for_each(|class| class.room.notify_one());
+        let waiting = self.classes.iter().filter(|class| class.waits.load(SeqCst));
+        waiting.for_each(|class| class.room.notify_one());
     }
 }
 

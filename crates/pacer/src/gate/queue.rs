@@ -2,7 +2,11 @@
 
 use super::{Gate, Permit};
 use crate::{Time, connection::Wait};
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    time::Duration,
+};
 
 /// Tells the time and waits. Implemented by whoever knows a runtime.
 pub trait Clock: Send + Sync {
@@ -24,6 +28,8 @@ impl Gate {
     pub async fn start(&self, clock: &impl Clock) -> Result<Permit, TooLong> {
         // The semaphore is never closed: waiting cannot fail.
         let _turn = self.class.turn.acquire().await;
+        // Said before it looks: room that comes after the look is told.
+        let _waiting = Waiting::begin(&self.class.waits);
         loop {
             let now = clock.now();
             match self.try_start(now) {
@@ -46,6 +52,22 @@ impl Gate {
         let (room, time) = (std::pin::pin!(room), std::pin::pin!(clock.sleep_until(until)));
         First { one: room, other: time }.await;
         Ok(())
+    }
+}
+
+/// Somebody waits for room, until this is dropped.
+struct Waiting<'a>(&'a AtomicBool);
+
+impl<'a> Waiting<'a> {
+    fn begin(waits: &'a AtomicBool) -> Self {
+        waits.store(true, SeqCst);
+        Self(waits)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, SeqCst);
     }
 }
 

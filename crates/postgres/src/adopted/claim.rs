@@ -2,6 +2,7 @@
 
 use super::{
     Adopted,
+    encoding::Texts,
     message::Found,
     rows::{Poison, ReadRow, Rows, lane},
 };
@@ -13,7 +14,9 @@ use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
     Message, MessageId, StoreError,
     limits::MAX_BEHIND,
-    outbox::{Claim, ClaimRequest, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics},
+    outbox::{
+        Claim, ClaimRequest, Epoch, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics,
+    },
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -29,7 +32,11 @@ impl Adopted {
             (rows.fence(), in_memory, under_way.map(|id| id.0).collect::<Vec<i64>>())
         };
         let answer = self.send_claim(request, &in_memory, &under_way).await?;
-        let answer = Answer::read(self, request.readers.len(), &answer)?;
+        let texts = self.texts(&answer).await?;
+        let answer = Answer::read(self, &texts, request.readers.len(), &answer)?;
+        if answer.epoch.as_ref() != Some(&request.epoch) {
+            return Err(StoreError::went_back(OPERATION));
+        }
         let mut rows = self.rows();
         // Under another lease these rows may be in memory already: they are read again.
         match rows.fence() == fence {
@@ -56,7 +63,7 @@ impl Adopted {
         let most: Vec<i64> = readers.iter().map(|reader| reader.most as i64).collect();
         self.pool
             .query(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 &self.statements.claim,
                 &[
                     (&self.plan.table.adopted, Type::TEXT),
@@ -83,6 +90,7 @@ struct Answer {
     readings: Vec<Slice>,
     due: Vec<Due>,
     next_due: Option<Duration>,
+    epoch: Option<Epoch>,
 }
 
 /// Rows with their places, and how many there are within the limit on messages.
@@ -99,33 +107,39 @@ struct Due {
 }
 
 impl Answer {
-    fn read(adopted: &Adopted, readers: usize, rows: &[Row]) -> Result<Self, StoreError> {
+    fn read(
+        adopted: &Adopted,
+        texts: &Texts<'_>,
+        readers: usize,
+        rows: &[Row],
+    ) -> Result<Self, StoreError> {
         let readings = (0..readers).map(|_| Default::default()).collect();
-        let mut answer = Self { readings, due: Vec::new(), next_due: None };
+        let mut answer = Self { readings, due: Vec::new(), next_due: None, epoch: None };
         for row in rows {
-            answer.add(adopted, row)?;
+            answer.add(adopted, texts, row)?;
         }
         answer.readings.iter_mut().for_each(|(rows, _)| rows.sort_by_key(|(place, _)| *place));
         answer.due.sort_by_key(|due| due.id);
         Ok(answer)
     }
 
-    fn add(&mut self, adopted: &Adopted, row: &Row) -> Result<(), StoreError> {
+    fn add(&mut self, adopted: &Adopted, texts: &Texts<'_>, row: &Row) -> Result<(), StoreError> {
         match get(OPERATION, row, "kind")? {
             "next" => {
                 let seconds: Option<f64> = get(OPERATION, row, "next_due_seconds")?;
                 self.next_due = seconds.map(positive);
+                self.epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
             }
             "lane" => {
                 let n: i32 = get(OPERATION, row, "n")?;
                 let reading = self.readings.get_mut(n.unsigned_abs() as usize);
                 let reading =
                     reading.ok_or_else(|| corrupt(OPERATION, "the answer is for somebody else"))?;
-                let found = Found::read(&adopted.plan, row)?;
+                let found = Found::read(&adopted.plan, texts, row)?;
                 reading.0.push((get(OPERATION, row, "k")?, found));
                 reading.1 = get::<i64>(OPERATION, row, "found")?.unsigned_abs() as usize;
             }
-            _ => self.due.push(due(adopted, row)?),
+            _ => self.due.push(due(adopted, texts, row)?),
         }
         Ok(())
     }
@@ -206,7 +220,7 @@ fn take_in(
     messages
 }
 
-fn due(adopted: &Adopted, row: &Row) -> Result<Due, StoreError> {
+fn due(adopted: &Adopted, texts: &Texts<'_>, row: &Row) -> Result<Due, StoreError> {
     let row_key: Option<&str> = get(OPERATION, row, "row_key")?;
     let key: Option<i64> = get(OPERATION, row, "key_hash")?;
     Ok(Due {
@@ -215,7 +229,7 @@ fn due(adopted: &Adopted, row: &Row) -> Result<Due, StoreError> {
         sink: get(OPERATION, row, "sink")?,
         key: key.map(KeyHash),
         waited_for: stuck_state(OPERATION, row)?,
-        found: row_key.map(|_| Found::read(&adopted.plan, row)).transpose()?,
+        found: row_key.map(|_| Found::read(&adopted.plan, texts, row)).transpose()?,
     })
 }
 

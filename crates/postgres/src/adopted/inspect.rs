@@ -1,21 +1,25 @@
 //! Reading for people, and what they decide.
 
-use super::{Adopted, message::Found};
+use super::{
+    Adopted,
+    message::Found,
+    sql::{Shown, Statements},
+};
 use crate::{
     decode::get,
     outbox::inspect::{
-        Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, stuck, topic,
+        Columns, OLDEST_SNAPSHOT, a_holder, audit_line, count, group, relay, steered, stuck, topic,
     },
     outbox::trouble,
     pool::Params,
 };
 use async_trait::async_trait;
 use tidegate_core::{
-    InspectOutbox, MessageId, StoreError,
+    InspectOutbox, Kind, MessageId, StoreError,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, Origin, OutboxStatus, Outstanding, Selection, Stored, Stuck,
-        StuckQuery, StuckState,
+        AuditLine, DeadGroup, Decision, Origin, OutboxStatus, Outstanding, SteerPage, Steered,
+        Stored, Stuck, StuckQuery, StuckState,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -25,7 +29,7 @@ const OPERATION: &str = "inspect outbox";
 #[async_trait]
 impl InspectOutbox for Adopted {
     async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
-        let topics = self.inspect(&self.statements.status, &self.mapped()).await?;
+        let topics = self.inspect_shown(|it| &it.status, &self.mapped()).await?;
         let sql = include_str!("../sql/adopted/relays.sql");
         let relays = self.inspect(sql, &self.mapped()[..1]).await?;
         let oldest_snapshot = self.inspect(OLDEST_SNAPSHOT, &[]).await?;
@@ -33,10 +37,9 @@ impl InspectOutbox for Adopted {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
             sinks: trouble::read(&self.pool, self.table()).await?,
-            // Rows are read as soon as they are committed: nothing holds them back.
-            holder: None,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
-            limit: None,
+            // Rows are read as soon as they are committed, by state: nothing holds them back.
+            ..OutboxStatus::default()
         })
     }
 
@@ -66,7 +69,7 @@ impl InspectOutbox for Adopted {
             (&query.after.0 as _, Type::INT8),
             (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
         ];
-        self.inspect(&self.statements.stuck, &params).await?.iter().map(stuck).collect()
+        self.inspect_shown(|it| &it.stuck, &params).await?.iter().map(stuck).collect()
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
@@ -74,47 +77,46 @@ impl InspectOutbox for Adopted {
         let [adopted, values] = self.mapped();
         let params = [adopted, values, (&row_key as _, Type::TEXT), (&id.0 as _, Type::INT8)];
         let rows = self.inspect(&self.statements.row, &params).await?;
+        let texts = self.texts(&rows).await?;
         let message = |row: &Row| {
-            let found = Found::read(&self.plan, row)?;
+            let found = Found::read(&self.plan, &texts, row)?;
             let message = found.message(id, Origin::Lane { due_in: None });
             Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
         };
         rows.first().map(message).transpose()
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let which = Columns::of(&which);
-        let [adopted, _] = self.mapped();
-        let params = [
-            adopted,
-            (&which.ids as _, Type::INT8_ARRAY),
-            (&which.topic as _, Type::TEXT),
-            (&which.sink as _, Type::TEXT),
-            (&which.reason as _, Type::TEXT),
-            (&by.who as _, Type::TEXT),
-            (&by.why as _, Type::TEXT),
-        ];
-        let sql = include_str!("../sql/adopted/retry_dead.sql");
-        let rows = self.pool.query("retry dead messages", sql, &params).await?;
-        self.changed(&rows).await
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let which = Columns::of(&which);
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        let which = Columns::of(&page.which);
         let [adopted, values] = self.mapped();
-        let params = [
-            adopted,
-            values,
+        let most = page.most as i64;
+        let chosen = [
             (&which.ids as _, Type::INT8_ARRAY),
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&by.who as _, Type::TEXT),
-            (&by.why as _, Type::TEXT),
+            (&page.after.0 as _, Type::INT8),
+            (&most as _, Type::INT8),
+            (&page.by.who as _, Type::TEXT),
+            (&page.by.why as _, Type::TEXT),
+            (&page.line as _, Type::INT8),
         ];
-        let sql = &self.statements.drop_dead;
-        let rows = self.pool.query("drop dead messages", sql, &params).await?;
-        self.changed(&rows).await
+        let rows = match page.decision {
+            Decision::Retry => {
+                let params: Vec<_> = [adopted].into_iter().chain(chosen).collect();
+                let sql = include_str!("../sql/adopted/retry_dead.sql");
+                self.pool.call("retry dead messages", sql, &params).await?
+            }
+            Decision::Drop => {
+                let params: Vec<_> = [adopted, values].into_iter().chain(chosen).collect();
+                let sql = &self.statements.drop_dead;
+                let rows = self.pool.query("drop dead messages", sql, &params).await?;
+                // If that fails, whoever has the lease does it when it renews it.
+                let _ = self.tend_noted().await;
+                rows
+            }
+        };
+        steered(&rows)
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -130,11 +132,18 @@ impl Adopted {
         self.pool.query(OPERATION, sql, params).await
     }
 
-    /// How many messages were changed. The first of each key is found anew.
-    async fn changed(&self, rows: &[Row]) -> Result<u64, StoreError> {
-        // If that fails, whoever has the lease does it when it renews it.
-        let _ = self.tend(false).await;
-        let messages = |row: &Row| get::<i64>(OPERATION, row, "messages").map(i64::unsigned_abs);
-        rows.first().map_or(Ok(0), messages)
+    /// Shows texts as they are if the server can convert all of them.
+    async fn inspect_shown(
+        &self,
+        statement: fn(&Shown) -> &str,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Statements { shown, shown_as_ascii, .. } = &self.statements;
+        match self.inspect(statement(shown), params).await {
+            Err(error) if error.kind() == Kind::Corrupt => {
+                self.inspect(statement(shown_as_ascii), params).await
+            }
+            answer => answer,
+        }
     }
 }

@@ -1,11 +1,17 @@
 //! A row becomes a message, or turns out to be none.
 
-use super::{mapping::PayloadKind, resolve::Plan, rows::lane};
+use super::{
+    encoding::{self, Text, Texts},
+    mapping::PayloadKind,
+    resolve::Plan,
+    rows::lane,
+};
 use crate::decode::get;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate_core::{
     Headers, Message, MessageId, NewMessage, StoreError,
+    headers::{KEY_USE, ORDER_ONLY},
     outbox::{KeyHash, Origin},
 };
 use tokio_postgres::Row;
@@ -23,25 +29,31 @@ pub(super) struct Found {
 
 impl Found {
     /// Reads a row that has all columns of a message.
-    pub(super) fn read(plan: &Plan, row: &Row) -> Result<Self, StoreError> {
-        let topic: Option<String> = get(OPERATION, row, "topic")?;
-        let payload: Option<Vec<u8>> = get(OPERATION, row, "payload")?;
-        let (headers, unreadable) = match headers(plan, row)? {
-            Ok(headers) => (headers, None),
-            Err(problem) => (Headers::new(), Some(problem)),
+    pub(super) fn read(plan: &Plan, texts: &Texts<'_>, row: &Row) -> Result<Self, StoreError> {
+        let unreadable = |what: &str| Some(plan.table.encoding.problem(what));
+        let (topic, mut problem) = match texts.get(row, "topic")? {
+            None => (String::new(), Some("its topic is null".to_owned())),
+            Some(Text::Read(topic)) => (topic, None),
+            Some(bytes) => (bytes.shown(), unreadable("topic")),
         };
-        let message = NewMessage {
-            topic: topic.clone().unwrap_or_default(),
-            key: get(OPERATION, row, "key")?,
-            payload: payload.unwrap_or_else(|| nothing(plan.payload_kind)),
-            headers,
-            delay: None,
+        let key = match texts.get(row, "key")? {
+            Some(Text::Bytes(_)) => {
+                problem = problem.or(unreadable("key"));
+                None
+            }
+            key => key.map(Text::shown),
         };
-        let problem = match (topic, unreadable) {
-            (None, _) => Some("its topic is null".to_owned()),
-            (_, Some(problem)) => Some(problem),
-            _ => message.check().err().map(|error| in_short(&error)),
-        };
+        let (payload, is_read) = encoding::payload(plan, texts, row)?;
+        if !is_read {
+            problem = problem.or(unreadable("payload"));
+        }
+        let headers = headers(plan, texts, row)?.unwrap_or_else(|why| {
+            problem = problem.take().or(Some(why));
+            Headers::new()
+        });
+        let payload = payload.unwrap_or_else(|| nothing(plan.payload_kind));
+        let message = NewMessage { topic, key, payload, headers, delay: None };
+        let problem = problem.or_else(|| message.check().err().map(|error| in_short(&error)));
         Ok(Self {
             row_key: get(OPERATION, row, "row_key")?,
             published_ms: get(OPERATION, row, "published_ms")?,
@@ -75,19 +87,31 @@ fn nothing(kind: PayloadKind) -> Vec<u8> {
 }
 
 /// Those of the map, and over them those that have a column of their own. The inner error is the row's.
-fn headers(plan: &Plan, row: &Row) -> Result<Result<Headers, String>, StoreError> {
-    let map: Option<&str> = get(OPERATION, row, "header_map")?;
-    let map = map.filter(|text| !text.trim().is_empty());
-    let mut headers = match map.map(serde_json::from_str::<BTreeMap<String, Value>>) {
+fn headers(
+    plan: &Plan,
+    texts: &Texts<'_>,
+    row: &Row,
+) -> Result<Result<Headers, String>, StoreError> {
+    let unreadable = || Ok(Err(plan.table.encoding.problem("headers")));
+    let map = match texts.get(row, "header_map")? {
+        Some(Text::Bytes(_)) => return unreadable(),
+        map => map.map(Text::shown).filter(|text| !text.trim().is_empty()),
+    };
+    let map = map.as_deref().map(serde_json::from_str::<BTreeMap<String, Value>>);
+    let mut headers = match map {
         None => Headers::new(),
         Some(Ok(map)) => map.into_iter().filter_map(header).collect(),
         Some(Err(_)) => return Ok(Err("its headers are no JSON object".to_owned())),
     };
-    let values: Vec<Option<String>> = get(OPERATION, row, "header_values")?;
-    for ((name, _), value) in plan.headers.iter().zip(values) {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            headers.set(name, value);
+    for ((name, _), value) in plan.headers.iter().zip(texts.get_all(row, "header_values")?) {
+        match value {
+            Some(Text::Read(value)) if !value.is_empty() => headers.set(name, value),
+            Some(Text::Bytes(_)) => return unreadable(),
+            _ => {}
         }
+    }
+    if plan.key_orders_only {
+        headers.set(KEY_USE, ORDER_ONLY);
     }
     let default = match plan.payload_kind {
         PayloadKind::Json => None,

@@ -6,6 +6,7 @@
 
 mod advice;
 mod claim;
+mod encoding;
 mod inspect;
 mod mapping;
 mod message;
@@ -19,13 +20,14 @@ mod shadow;
 mod share;
 mod sql;
 mod table;
+mod tend;
 
 pub use advice::Advice;
 pub use mapping::{Done, Mapping, PayloadKind, Pending, Preset};
 pub use order::Order;
 pub use shadow::{PoisonRow, ShadowReport, TopicCount};
 
-use crate::{Postgres, outbox::trouble, pool::Pool};
+use crate::{Postgres, Protection, outbox::trouble, pool::Pool};
 use async_trait::async_trait;
 use mapping::refused;
 use resolve::Plan;
@@ -96,9 +98,18 @@ impl Adopted {
         [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
     }
 
+    /// How the latest connection is protected against others on the way.
+    pub fn protection(&self) -> Option<Protection> {
+        self.pool.protection()
+    }
+
     /// How many statements were sent so far.
     pub fn statements(&self) -> u64 {
         self.pool.statements()
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
@@ -130,7 +141,9 @@ impl Outbox for Adopted {
         self.give_back(&request).await
     }
 
-    async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
+    async fn note_sinks(&self, mut note: TroubleNote) -> Result<(), StoreError> {
+        let encoding = &self.plan.table.encoding;
+        note.sinks.iter_mut().for_each(|(_, reason)| *reason = encoding.fit(reason));
         trouble::note(&self.pool, self.table(), &note).await
     }
 

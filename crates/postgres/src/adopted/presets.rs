@@ -44,6 +44,12 @@ impl Preset {
         }
     }
 
+    /// Whether the application chooses the names under which entities stand in the system that rows go to, so
+    /// that none follows from the key of a row.
+    pub(super) fn names_entities_itself(self) -> bool {
+        self == Self::EntityOutbox
+    }
+
     /// What people should know before they rely on it.
     pub(super) fn remark(self) -> Option<&'static str> {
         match self {

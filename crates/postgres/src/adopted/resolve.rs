@@ -1,7 +1,7 @@
 //! A mapping and a table become a plan in which every column is known to exist.
 
 use super::{
-    mapping::{Done, Mapping, PayloadKind, Pending, refused},
+    mapping::{Done, Mapping, PayloadKind, Pending, Preset, refused},
     table::{Column, Table},
 };
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(super) struct Plan {
     pub topic: Vec<Column>,
     pub topic_prefix: String,
     pub key: Vec<Column>,
+    /// The key does not name what a row is about in the system that it goes to.
+    pub key_orders_only: bool,
     pub payload: Column,
     pub payload_kind: PayloadKind,
     pub headers: Vec<(String, Column)>,
@@ -64,6 +66,7 @@ impl Plan {
             topic: find.all(&mapping.topic.unwrap_or_default(), "topic")?,
             topic_prefix: mapping.topic_prefix.unwrap_or_default(),
             key: find.all(&mapping.key.unwrap_or_default(), "key")?,
+            key_orders_only: mapping.preset.is_some_and(Preset::names_entities_itself),
             payload: table.column(&payload, "payload")?.clone(),
             payload_kind: mapping.payload_kind.unwrap_or_default(),
             headers: find.named(headers, "headers")?,

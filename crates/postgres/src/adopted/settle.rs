@@ -26,6 +26,9 @@ impl Adopted {
         let rows = self.send_settlement(settlement, fence, &news).await?;
         let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
         if !get::<bool>(OPERATION, row, "held")? {
+            if went_back(settlement, row)? {
+                return Err(StoreError::went_back(OPERATION));
+            }
             let late = settlement.lanes.iter().map(|progress| progress.lane).collect();
             return Ok(Settled { late, freed: Vec::new() });
         }
@@ -51,6 +54,8 @@ impl Adopted {
         settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
         let poison = rows.poison();
         poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
+        let encoding = &self.plan.table.encoding;
+        news.aside.reason.iter_mut().for_each(|reason| *reason = encoding.fit(reason));
         news.settled.extend(set);
         news.settled.extend(vanished.into_iter().chain(poison.into_iter().map(|(id, _)| id)));
         news
@@ -65,7 +70,7 @@ impl Adopted {
         let aside = &news.aside;
         self.pool
             .query(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 &self.statements.settle,
                 &[
                     (&self.plan.table.adopted, Type::TEXT),
@@ -85,10 +90,19 @@ impl Adopted {
                     (&aside.then, Type::TEXT_ARRAY),
                     (&aside.delay_ms, Type::INT8_ARRAY),
                     (&(settlement.number as i64), Type::INT8),
+                    (&settlement.epoch.0, Type::TEXT),
                 ],
             )
             .await
     }
+}
+
+/// Whether a lease that is held is not where the relay left it.
+fn went_back(settlement: &Settlement, row: &Row) -> Result<bool, StoreError> {
+    let Some(last) = get::<Option<i64>>(OPERATION, row, "settled")? else { return Ok(false) };
+    let epoch: Option<&str> = get(OPERATION, row, "epoch")?;
+    let is_same = epoch == Some(settlement.epoch.0.as_str());
+    Ok(!is_same || settlement.number > last.unsigned_abs() + 1)
 }
 
 fn freed(row: &Row) -> Result<Vec<HeldKey>, StoreError> {

@@ -1,12 +1,12 @@
 //! What a relay would find, without delivering or writing anything.
 
-use super::{Adopted, Advice, Order, message::Found};
+use super::{Adopted, Advice, Order, encoding::Texts, message::Found};
 use crate::{
     error::corrupt,
     outbox::inspect::{count, seconds},
 };
 use serde::Serialize;
-use tidegate_core::{StoreError, limits::STORE_DEADLINE};
+use tidegate_core::{Kind, StoreError, limits::STORE_DEADLINE};
 use tokio_postgres::Row;
 
 const OPERATION: &str = "shadow table";
@@ -70,15 +70,25 @@ impl Adopted {
     /// What a relay would find now. Reads in one transaction that may not write, and needs no side
     /// tables: what an earlier relay has set aside counts as pending.
     pub async fn shadow(&self) -> Result<ShadowReport, StoreError> {
+        let (topics, ties, rows) = match self.look(&self.statements.shown.shadow_topics).await {
+            Err(error) if error.kind() == Kind::Corrupt => {
+                self.look(&self.statements.shown_as_ascii.shadow_topics).await?
+            }
+            answer => answer?,
+        };
+        let texts = self.texts(&rows).await?;
+        self.report(&texts, &topics, ties.first(), &rows)
+    }
+
+    /// Topics, ties and rows. `sql` shows topics.
+    async fn look(&self, sql: &str) -> Result<(Vec<Row>, Vec<Row>, Vec<Row>), StoreError> {
         let [adopted, values] = self.mapped();
         let mapped = [adopted.clone(), values.clone()];
         let ordered = self.order() != Order::None;
-        let (topics, ties, rows) = self
-            .pool
+        self.pool
             .with_connection(OPERATION, STORE_DEADLINE, async |client| {
                 let transaction = client.build_transaction().read_only(true).start().await?;
-                let topics =
-                    transaction.query_typed(&self.statements.shadow_topics, &mapped).await?;
+                let topics = transaction.query_typed(sql, &mapped).await?;
                 let ties = match ordered {
                     true => transaction.query_typed(&self.statements.shadow_ties, &mapped).await?,
                     false => Vec::new(),
@@ -93,12 +103,12 @@ impl Adopted {
                 transaction.rollback().await?;
                 Ok((topics, ties, rows))
             })
-            .await?;
-        self.report(&topics, ties.first(), &rows)
+            .await
     }
 
     fn report(
         &self,
+        texts: &Texts<'_>,
         topics: &[Row],
         ties: Option<&Row>,
         rows: &[Row],
@@ -116,7 +126,7 @@ impl Adopted {
             report.add_topic(row)?;
         }
         for row in rows {
-            let found = Found::read(&self.plan, row)?;
+            let found = Found::read(&self.plan, texts, row)?;
             report.look_at(found);
         }
         Ok(report)

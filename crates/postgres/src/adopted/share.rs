@@ -1,10 +1,16 @@
 //! One relay at a time: all lanes go to whoever has the table's lease.
 
 use super::{Adopted, rows::lane};
-use crate::decode::{get, millis};
+use crate::{
+    decode::{get, millis},
+    error::corrupt,
+    outbox::share::begin_epoch,
+};
 use tidegate_core::{
     Fence, MessageId, StoreError,
-    outbox::{Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared},
+    outbox::{
+        Epoch, Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared,
+    },
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -12,23 +18,38 @@ const OPERATION: &str = "share lanes";
 
 impl Adopted {
     pub(super) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
+        self.pool.lease(request.lease);
         let held = request.held.first().map_or(Fence::NOBODY, |lease| lease.fence);
         let lost = || request.held.iter().map(|lease| lease.lane).collect();
-        let Some(lease) = self.lease(request, held).await? else {
-            return Ok(Shared { lost: lost(), relays: 2, ..Shared::default() });
-        };
-        if lease.fence == held {
-            if lease.disturbed {
-                self.tend(true).await?;
+        let (epoch, lease) = loop {
+            match self.lease(request, held).await? {
+                (Some(epoch), lease) => break (epoch, lease),
+                (None, _) => begin_epoch(&self.pool, OPERATION).await?,
             }
-            return Ok(Shared { relays: 1, ..Shared::default() });
+        };
+        let Some(lease) = lease else {
+            return Ok(Shared { epoch, lost: lost(), relays: 2, ..Shared::default() });
+        };
+        let settled = lease.settled;
+        if lease.fence == held {
+            if lease.disturbed
+                && let Err(error) = self.tend_noted().await
+            {
+                // The lease is renewed all the same; the table stays disturbed.
+                tracing::warn!("{error}; trying again when the lease is renewed");
+            }
+            return Ok(Shared { epoch, settled, relays: 1, ..Shared::default() });
         }
         let gained = self.take_over(request, &lease).await?;
-        Ok(Shared { gained, lost: lost(), surplus: 0, relays: 1 })
+        Ok(Shared { epoch, settled, gained, lost: lost(), surplus: 0, relays: 1 })
     }
 
-    /// Renews the lease or takes it; `None` if another relay has it.
-    async fn lease(&self, request: &Share, held: Fence) -> Result<Option<Lease>, StoreError> {
+    /// Renews the lease or takes it; none if another relay has it. Without an epoch nothing of this counts.
+    async fn lease(
+        &self,
+        request: &Share,
+        held: Fence,
+    ) -> Result<(Option<Epoch>, Option<Lease>), StoreError> {
         let params = [
             (&self.plan.table.adopted as _, Type::TEXT),
             (&request.relay.0 as _, Type::TEXT),
@@ -36,15 +57,18 @@ impl Adopted {
             (&held.0 as _, Type::INT8),
         ];
         let sql = include_str!("../sql/adopted/share.sql");
-        let rows = self.pool.query(OPERATION, sql, &params).await?;
-        let lease = |row: &Row| {
+        let rows = self.pool.query(self.pool.leased(OPERATION), sql, &params).await?;
+        let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+        let epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
+        let lease = |fence| {
             Ok(Lease {
-                fence: Fence(get(OPERATION, row, "fence")?),
+                fence: Fence(fence),
                 last_id: get(OPERATION, row, "last_id")?,
                 disturbed: get(OPERATION, row, "disturbed")?,
+                settled: get::<i64>(OPERATION, row, "settled")?.unsigned_abs(),
             })
         };
-        rows.first().map(lease).transpose()
+        Ok((epoch, get::<Option<i64>>(OPERATION, row, "fence")?.map(lease).transpose()?))
     }
 
     /// Brings what was set aside in order, and begins to read anew.
@@ -58,10 +82,11 @@ impl Adopted {
             (&sinks as _, Type::TEXT_ARRAY),
         ];
         let sql = include_str!("../sql/adopted/reroute.sql");
-        self.pool.query(OPERATION, sql, &params).await?;
-        self.tend(true).await?;
+        self.pool.query(self.pool.leased(OPERATION), sql, &params).await?;
+        self.tend().await?;
         let sql = include_str!("../sql/adopted/held.sql");
-        let rows = self.pool.query(OPERATION, sql, &[(adopted, Type::TEXT)]).await?;
+        let rows =
+            self.pool.query(self.pool.leased(OPERATION), sql, &[(adopted, Type::TEXT)]).await?;
         let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
         let cursor = {
             let mut rows = self.rows();
@@ -80,19 +105,12 @@ impl Adopted {
         Ok((0..LANES).map(|lane| gained(Lane(lane))).collect())
     }
 
-    /// Of every key that waits, the first becomes due unless something holds it.
-    pub(super) async fn tend(&self, calm: bool) -> Result<(), StoreError> {
-        let params = [(&self.plan.table.adopted as _, Type::TEXT), (&calm as _, Type::BOOL)];
-        self.pool.query(OPERATION, "select tidegate.tend_adopted($1, $2)", &params).await?;
-        Ok(())
-    }
-
     pub(super) async fn give_back(&self, request: &GiveBack) -> Result<(), StoreError> {
         let Some(lease) = request.lanes.first() else { return Ok(()) };
         let params =
             [(&self.plan.table.adopted as _, Type::TEXT), (&lease.fence.0 as _, Type::INT8)];
         let sql = include_str!("../sql/adopted/give_back.sql");
-        self.pool.query("give back lanes", sql, &params).await?;
+        self.pool.query(self.pool.leased("give back lanes"), sql, &params).await?;
         Ok(())
     }
 }
@@ -102,6 +120,8 @@ struct Lease {
     fence: Fence,
     last_id: i64,
     disturbed: bool,
+    /// The number of the last settlement under this fence.
+    settled: u64,
 }
 
 fn held_key(row: &Row) -> Result<HeldKey, StoreError> {

@@ -5,6 +5,7 @@
 //! adopted table in the side tables.
 
 use super::{
+    encoding::Encoding,
     resolve::{Marked, Plan, Write},
     table::{Column, Table},
 };
@@ -14,14 +15,33 @@ pub(super) struct Statements {
     pub values: Vec<String>,
     pub claim: String,
     pub settle: String,
-    pub status: String,
     pub outstanding: String,
     pub row: String,
-    pub stuck: String,
     pub drop_dead: String,
-    pub shadow_topics: String,
+    /// With texts as they are.
+    pub shown: Shown,
+    /// With texts whose bytes are written as numbers where they are not ASCII: one that cannot be converted makes
+    /// the server refuse the others.
+    pub shown_as_ascii: Shown,
     pub shadow_ties: String,
     pub shadow_rows: String,
+}
+
+/// Statements that show texts of the table to people.
+pub(super) struct Shown {
+    pub status: String,
+    pub stuck: String,
+    pub shadow_topics: String,
+}
+
+impl Shown {
+    fn new(parts: &Parts) -> Self {
+        Self {
+            status: parts.fill(include_str!("../sql/adopted/status.sql")),
+            stuck: parts.fill(include_str!("../sql/adopted/stuck.sql")),
+            shadow_topics: parts.fill(include_str!("../sql/adopted/shadow_topics.sql")),
+        }
+    }
 }
 
 impl Statements {
@@ -29,15 +49,16 @@ impl Statements {
         let mut parts = Parts::default();
         parts.read(plan);
         parts.write(plan);
+        let shown = Shown::new(&parts);
+        parts.show_as_ascii();
         Self {
+            shown,
+            shown_as_ascii: Shown::new(&parts),
             claim: parts.fill(include_str!("../sql/adopted/claim.sql")),
             settle: parts.fill(include_str!("../sql/adopted/settle.sql")),
-            status: parts.fill(include_str!("../sql/adopted/status.sql")),
             outstanding: parts.fill(include_str!("../sql/adopted/outstanding.sql")),
             row: parts.fill(include_str!("../sql/adopted/row.sql")),
-            stuck: parts.fill(include_str!("../sql/adopted/stuck.sql")),
             drop_dead: parts.fill(include_str!("../sql/adopted/drop_dead.sql")),
-            shadow_topics: parts.fill(include_str!("../sql/adopted/shadow_topics.sql")),
             shadow_ties: parts.fill(include_str!("../sql/adopted/shadow_ties.sql")),
             shadow_rows: parts.fill(include_str!("../sql/adopted/shadow_rows.sql")),
             values: parts.values,
@@ -72,17 +93,19 @@ impl Parts {
             }
         };
         let (topic, key) = (self.topic(plan), joined(&plan.key, ":"));
-        let (published, payload) = (published(plan), payload(plan));
-        let values: Vec<String> = plan.headers.iter().map(|(_, column)| text(column)).collect();
-        let headers = format!("array[{}]::text[]", values.join(", "));
+        let (published, payload, encoding) = (published(plan), payload(plan), &plan.table.encoding);
+        let values: Vec<String> =
+            plan.headers.iter().map(|(_, column)| read(encoding, text(column))).collect();
+        let texts = if encoding.is_raw() { "bytea[]" } else { "text[]" };
+        let headers = format!("array[{}]::{texts}", values.join(", "));
         let map = plan.headers_column.as_ref().map_or("null::text".to_owned(), text);
         let columns = [
             (row_key(plan), "row_key"),
-            (topic.clone(), "topic"),
-            (key.clone(), "key"),
+            (read(encoding, topic.clone()), "topic"),
+            (read(encoding, key.clone()), "key"),
             (payload, "payload"),
             (headers, "header_values"),
-            (map, "header_map"),
+            (read(encoding, map), "header_map"),
             (published.clone(), "published_ms"),
         ];
         let columns: Vec<String> =
@@ -93,6 +116,10 @@ impl Parts {
             ("filter", filter),
             ("chosen", chosen),
             ("row_key", row_key(plan)),
+            ("no_headers", format!("null::{texts}")),
+            ("topic_shown", topic.clone()),
+            ("aside_topic_shown", "a.topic".to_owned()),
+            ("key_shown", key.clone()),
             ("same_row", same_row),
             ("topic", topic),
             ("key", key),
@@ -125,6 +152,11 @@ impl Parts {
         let done = done.fill(template);
         let failed = self.failed(plan);
         self.named.extend([("done", done), ("failed", failed)]);
+    }
+
+    fn show_as_ascii(&mut self) {
+        let shown = self.named.iter_mut().filter(|(name, _)| name.ends_with("_shown"));
+        shown.for_each(|(_, part)| *part = ascii(std::mem::take(part)));
     }
 
     fn failed(&self, plan: &Plan) -> String {
@@ -236,23 +268,51 @@ fn joined(columns: &[Column], separator: &str) -> String {
 
 /// What a row is known by in the side tables: its id as text, or as an array of texts.
 fn row_key(plan: &Plan) -> String {
+    let part = |column: &Column| match plan.table.encoding.is_raw() {
+        true => ascii(text(column)),
+        false => text(column),
+    };
     match &plan.id[..] {
-        [column] => text(column),
+        [column] => part(column),
         columns => {
-            let texts: Vec<String> = columns.iter().map(text).collect();
+            let texts: Vec<String> = columns.iter().map(part).collect();
             format!("jsonb_build_array({})::text", texts.join(", "))
         }
     }
 }
 
+/// The bytes of a text, whatever its encoding: nothing is converted.
+fn bytes_of(text: String) -> String {
+    format!(r"decode(replace({text}, E'\\', E'\\\\'), 'escape')")
+}
+
+/// A text in which all bytes that are not ASCII are written as numbers; `decode` takes them back.
+fn ascii(text: String) -> String {
+    format!("encode({}, 'escape')", bytes_of(text))
+}
+
+/// A text, or its bytes where it might not be possible to convert it.
+fn read(encoding: &Encoding, text: String) -> String {
+    if encoding.is_raw() { bytes_of(text) } else { text }
+}
+
 /// Whether `t` is the row that `other` names by its `row_key`. The id's index serves it.
 fn same_row(plan: &Plan, other: &str) -> String {
+    let same = |column: &Column, key: String| {
+        let (name, kind) = (quoted(column), &column.kind);
+        match plan.table.encoding.is_raw() {
+            true => {
+                let text = format!("convert_from(decode({key}, 'escape'), getdatabaseencoding())");
+                format!("{name} = {text}::{kind}")
+            }
+            false => format!("{name} = {key}::{kind}"),
+        }
+    };
     match &plan.id[..] {
-        [column] => format!("{} = {other}.row_key::{}", quoted(column), column.kind),
+        [column] => same(column, format!("{other}.row_key")),
         columns => {
             let part = |(n, column): (usize, &Column)| {
-                let kind = &column.kind;
-                format!("{} = ({other}.row_key::jsonb ->> {n})::{kind}", quoted(column))
+                same(column, format!("({other}.row_key::jsonb ->> {n})"))
             };
             columns.iter().enumerate().map(part).collect::<Vec<_>>().join(" and ")
         }
@@ -271,6 +331,7 @@ fn order(plan: &Plan) -> String {
 fn payload(plan: &Plan) -> String {
     match plan.payload.kind.as_str() {
         "bytea" => quoted(&plan.payload),
+        _ if plan.table.encoding.is_raw() => bytes_of(text(&plan.payload)),
         _ => format!("convert_to({}, 'UTF8')", text(&plan.payload)),
     }
 }

@@ -1,6 +1,6 @@
 //! What the database's catalog says about a table.
 
-use super::mapping::refused;
+use super::{encoding::Encoding, mapping::refused};
 use crate::{decode::get, pool::Pool};
 use tidegate_core::StoreError;
 use tokio_postgres::{Row, types::Type};
@@ -16,6 +16,8 @@ pub(super) struct Table {
     pub adopted: String,
     pub columns: Vec<Column>,
     pub indexes: Vec<Index>,
+    /// How its texts are encoded.
+    pub encoding: Encoding,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,6 +71,7 @@ impl Table {
             adopted,
             columns: rows.iter().map(column).collect::<Result<_, _>>()?,
             indexes: indexes.iter().map(index).collect::<Result<_, _>>()?,
+            encoding: Encoding::of(get(OPERATION, first, "encoding")?),
         })
     }
 

@@ -16,7 +16,7 @@ use std::{
 use tidegate_core::{
     Headers, Kind, Message, MessageId, StoreError,
     limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
-    outbox::{self, Claim, ClaimRequest, LANES, Lane, Origin, Reader, Topics},
+    outbox::{self, Claim, ClaimRequest, Epoch, LANES, Lane, Origin, Reader, Topics},
 };
 use tokio_postgres::{Row, types::Type};
 
@@ -28,9 +28,10 @@ const TOO_MUCH: usize = 4;
 /// A window of ids may be so many times longer than the number of messages that are wanted.
 const SPARSEST: f64 = 256.0;
 
-/// What is remembered from one claim to the next.
+/// What is remembered from one claim to the next, within an epoch.
 #[derive(Default)]
 pub(super) struct Reading {
+    epoch: Epoch,
     horizon: Horizon,
     aside: Looks,
     /// By the name of a reader: at how many ids it looks for each message that it wants. Between its own
@@ -49,8 +50,11 @@ struct Asking {
 }
 
 impl Reading {
-    fn ask(&self, request: &ClaimRequest) -> Asking {
+    fn ask(&mut self, request: &ClaimRequest) -> Asking {
         let begun = Instant::now();
+        if self.epoch != request.epoch {
+            *self = Self { epoch: request.epoch.clone(), ..Self::default() };
+        }
         Asking {
             horizon: self.horizon.ask(),
             spans: request.readers.iter().map(|reader| self.span(reader)).collect(),
@@ -104,8 +108,20 @@ impl Postgres {
             return Ok(None);
         }
         let headless = || corrupt(OPERATION, "the answer has no head");
-        let (seen, at) = answer.seen.ok_or_else(headless)?;
-        reading.horizon.learn(&asking.horizon, seen);
+        let Head { epoch, seen, at } = answer.head.ok_or_else(headless)?;
+        let is_known = epoch.as_ref() == Some(&request.epoch);
+        if !is_known || reading.epoch == request.epoch && reading.horizon.is_set_back(seen.drawn) {
+            *reading = Reading::default();
+            return Err(StoreError::went_back(OPERATION));
+        }
+        if has_restarted(request, seen.drawn) {
+            return Err(super::ids_restarted(OPERATION));
+        }
+        if reading.epoch != request.epoch {
+            // Somebody in this process knows a later one already.
+            return Err(StoreError::went_back(OPERATION));
+        }
+        reading.horizon.learn(&asking.horizon, &seen);
         if asking.since.is_none() {
             reading.aside.learn(request, asking.begun, at, answer.late);
         }
@@ -150,7 +166,7 @@ impl Postgres {
         let sql = include_str!("../sql/outbox/claim.sql");
         self.pool
             .read(
-                OPERATION,
+                self.pool.leased(OPERATION),
                 sql,
                 &[
                     (&numbers, Type::INT4_ARRAY),
@@ -159,8 +175,8 @@ impl Postgres {
                     (&asking.spans, Type::INT8_ARRAY),
                     (&after, Type::INT8_ARRAY),
                     (&places, Type::INT8_ARRAY),
-                    (&asking.horizon.ids, Type::INT8_ARRAY),
-                    (&asking.horizon.below, Type::INT8_ARRAY),
+                    (&asking.horizon.marks, Type::INT8_ARRAY),
+                    (&asking.horizon.writers, Type::INT8_ARRAY),
                     (&asking.horizon.marked, Type::INT8),
                     (&lanes, Type::INT2_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
@@ -170,11 +186,18 @@ impl Postgres {
                     (&(request.most_bytes as i64), Type::INT8),
                     (&asking.since, Type::TIMESTAMPTZ),
                     (&asking.spans.iter().max().copied().unwrap_or_default(), Type::INT8),
+                    (&asking.horizon.holds, Type::INT8_ARRAY),
                 ],
                 take,
             )
             .await
     }
+}
+
+/// Whether the last id that was drawn is one that a lane has passed: new messages would never be read.
+fn has_restarted(request: &ClaimRequest, drawn: i64) -> bool {
+    let places = request.readers.iter().flat_map(|reader| &reader.places);
+    places.map(|place| place.after).max().is_some_and(|after| after > drawn)
 }
 
 /// Puts what was read in order, and cuts it to what was asked for. Returns its bytes, and whether it
@@ -200,12 +223,20 @@ fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -
 struct Answer {
     claim: Claim,
     horizon: i64,
-    /// And when, by the store's clock.
-    seen: Option<(Seen, SystemTime)>,
+    head: Option<Head>,
     /// For how long something that was set aside has been due.
     late: Duration,
     /// Messages and bytes that may still come before it is too much.
     left: (usize, usize),
+}
+
+/// What a statement could see.
+struct Head {
+    /// None if one has to begin.
+    epoch: Option<Epoch>,
+    seen: Seen,
+    /// When, by the store's clock.
+    at: SystemTime,
 }
 
 impl Answer {
@@ -216,7 +247,7 @@ impl Answer {
         Self {
             claim: Claim { readings, ..Claim::default() },
             horizon: 0,
-            seen: None,
+            head: None,
             late: Duration::ZERO,
             left: (TOO_MUCH * most.max(1), TOO_MUCH * request.readers.len() * bytes),
         }
@@ -227,11 +258,15 @@ impl Answer {
         let row = &row;
         match get(OPERATION, row, "kind")? {
             "seen" => {
-                let number = |column| get::<i64>(OPERATION, row, column);
-                let own: Option<i64> = get(OPERATION, row, "own")?;
-                let seen = Seen { xmin: number("xmin")?, drawn: number("last_id")?, own };
-                self.seen = Some((seen, get(OPERATION, row, "published_at")?));
-                self.horizon = number("id")?;
+                let seen = Seen {
+                    decided: get(OPERATION, row, "id")?,
+                    open: get(OPERATION, row, "open_writers")?,
+                    drawn: get(OPERATION, row, "last_id")?,
+                    writers: get(OPERATION, row, "writers")?,
+                };
+                self.horizon = seen.decided;
+                let epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
+                self.head = Some(Head { epoch, seen, at: get(OPERATION, row, "published_at")? });
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,
             "due" => match get(OPERATION, row, "due_seconds")? {
@@ -287,16 +322,16 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
     let payload: Option<&[u8]> = get(OPERATION, row, "payload")?;
     let lane: i16 = get(OPERATION, row, "lane")?;
     let published: Option<SystemTime> = get(OPERATION, row, "published_at")?;
-    let since_epoch = |at: SystemTime| at.duration_since(UNIX_EPOCH).ok();
+    let published = published.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     Ok(Message {
         id: MessageId(id),
-        name: format!("{name}-{id}"),
+        name: Message::name_of(name, published.as_micros(), MessageId(id)),
         lane: Lane(lane.unsigned_abs()),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,
         headers: headers.unwrap_or_else(Headers::new),
         payload: payload.unwrap_or_default().to_vec(),
-        published_ms: published.and_then(since_epoch).map_or(0, |it| it.as_millis() as i64),
+        published_ms: published.as_millis() as i64,
         origin,
     })
 }

@@ -1,6 +1,6 @@
 //! Reading for people, and what they decide.
 
-use super::{claim::message, share::tend, trouble};
+use super::{claim::message, trouble};
 use crate::{
     Postgres,
     decode::{get, stuck_state},
@@ -12,8 +12,9 @@ use tidegate_core::{
     InspectOutbox, MessageId, StoreError, WorkerId,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, Holder, Lane, OnDead, Origin, OutboxStatus, Outstanding, RelayStatus,
-        Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
+        AuditLine, DeadGroup, Decision, Holder, OnDead, Origin, OutboxStatus, Outstanding,
+        RelayStatus, Selection, SteerPage, Steered, Stored, Stuck, StuckQuery, StuckState,
+        TopicStatus,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -37,6 +38,7 @@ impl InspectOutbox for Postgres {
             holder: holder.first().map(a_holder).transpose()?,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: self.outstanding().await?.limit,
+            advice: self.has_restarted_ids().await?.then(super::renumber),
         })
     }
 
@@ -81,14 +83,26 @@ impl InspectOutbox for Postgres {
         rows.first().map(stored).transpose()
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let sql = include_str!("../sql/outbox/retry_dead.sql");
-        self.steer("retry dead messages", sql, &which, by).await
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let sql = include_str!("../sql/outbox/drop_dead.sql");
-        self.steer("drop dead messages", sql, &which, by).await
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        let (operation, sql) = match page.decision {
+            Decision::Retry => {
+                ("retry dead messages", include_str!("../sql/outbox/retry_dead.sql"))
+            }
+            Decision::Drop => ("drop dead messages", include_str!("../sql/outbox/drop_dead.sql")),
+        };
+        let which = Columns::of(&page.which);
+        let params = [
+            (&which.ids as _, Type::INT8_ARRAY),
+            (&which.topic as _, Type::TEXT),
+            (&which.sink as _, Type::TEXT),
+            (&which.reason as _, Type::TEXT),
+            (&page.after.0 as _, Type::INT8),
+            (&(page.most as i64) as _, Type::INT8),
+            (&page.by.who as _, Type::TEXT),
+            (&page.by.why as _, Type::TEXT),
+            (&page.line as _, Type::INT8),
+        ];
+        steered(&self.pool.call(operation, sql, &params).await?)
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -99,30 +113,22 @@ impl InspectOutbox for Postgres {
 }
 
 impl Postgres {
-    async fn steer(
-        &self,
-        operation: &'static str,
-        sql: &str,
-        which: &Selection,
-        by: &AuditLine,
-    ) -> Result<u64, StoreError> {
-        let which = Columns::of(which);
-        let params = [
-            (&which.ids as _, Type::INT8_ARRAY),
-            (&which.topic as _, Type::TEXT),
-            (&which.sink as _, Type::TEXT),
-            (&which.reason as _, Type::TEXT),
-            (&by.who as _, Type::TEXT),
-            (&by.why as _, Type::TEXT),
-        ];
-        let rows = self.pool.query(operation, sql, &params).await?;
-        let Some(row) = rows.first() else { return Ok(0) };
-        let lanes: Vec<i16> = get(OPERATION, row, "lanes")?;
-        let lanes: Vec<Lane> = lanes.into_iter().map(|lane| Lane(lane.unsigned_abs())).collect();
-        // If that fails, whoever has the lanes does it when it renews them.
-        let _ = tend(&self.pool, &lanes, false).await;
-        count(row, "messages")
+    async fn has_restarted_ids(&self) -> Result<bool, StoreError> {
+        let sql = include_str!("../sql/outbox/restarted.sql");
+        let rows = self.pool.query(OPERATION, sql, &[]).await?;
+        rows.first().map_or(Ok(false), |row| get(OPERATION, row, "restarted"))
     }
+}
+
+/// What a page did.
+pub(crate) fn steered(rows: &[Row]) -> Result<Steered, StoreError> {
+    let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+    let next: Option<i64> = get(OPERATION, row, "examined_to")?;
+    Ok(Steered {
+        messages: count(row, "messages")?,
+        next: next.map(MessageId),
+        line: get(OPERATION, row, "audit_line")?,
+    })
 }
 
 /// A choice as parameters.

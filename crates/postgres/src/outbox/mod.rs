@@ -7,8 +7,9 @@ pub(crate) mod inspect;
 mod publish;
 mod retain;
 mod settle;
-mod share;
+pub(crate) mod share;
 mod state;
+pub(crate) mod tend;
 pub(crate) mod trouble;
 
 pub use publish::publish;
@@ -18,8 +19,10 @@ use async_trait::async_trait;
 use claim::Reading;
 use std::sync::{Mutex, MutexGuard};
 use tidegate_core::{
-    Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote},
+    Class, Kind, Outbox, StoreError,
+    outbox::{
+        Advice, Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote,
+    },
 };
 use tokio::sync::OnceCell;
 
@@ -36,13 +39,32 @@ impl Memo {
     }
 }
 
+/// Ids that lanes have passed are drawn again.
+pub(crate) fn ids_restarted(operation: &'static str) -> StoreError {
+    let message = format!("{RESTARTED_IDS}; {RENUMBER}");
+    StoreError::new(Kind::IdsRestarted, Class::Permanent, operation, message)
+}
+
+/// The same for people who look.
+pub(crate) fn renumber() -> Advice {
+    Advice { problem: RESTARTED_IDS.to_owned(), advice: RENUMBER.to_owned() }
+}
+
+/// How it happens that nothing is delivered, although nothing fails.
+const RESTARTED_IDS: &str = "message ids start anew (its tables were copied without the sequence \
+    tidegate.message_id): messages published since then would never be delivered";
+
+/// The statement that mends it.
+const RENUMBER: &str =
+    "run `select tidegate.renumber();` in the database, then start the relay again";
+
 impl Postgres {
     /// What makes ids of messages unique among outboxes.
     async fn outbox_name(&self) -> Result<&str, StoreError> {
         const OPERATION: &str = "read outbox";
         let read = async || {
             let sql = include_str!("../sql/outbox/name.sql");
-            let rows = self.pool.query(OPERATION, sql, &[]).await?;
+            let rows = self.pool.query(self.pool.leased(OPERATION), sql, &[]).await?;
             let row =
                 rows.first().ok_or_else(|| crate::error::corrupt(OPERATION, "it has no row"))?;
             get(OPERATION, row, "name")

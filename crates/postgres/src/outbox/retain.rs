@@ -4,30 +4,37 @@ use super::claim::message;
 use crate::{
     Postgres,
     decode::{get, millis},
-    error::{self, corrupt},
+    pool::jitter,
 };
 use async_trait::async_trait;
 use std::time::Duration;
 use tidegate_core::{
-    Message, MessageId, Retain, StoreError,
-    limits::STORE_DEADLINE,
+    Class, Kind, Message, MessageId, Retain, StoreError,
     outbox::{Origin, Sealed},
 };
-use tokio_postgres::{Row, types::Type};
+use tokio::time::sleep;
+use tokio_postgres::types::Type;
 
-/// A truncation waits for readers and holds up new ones while it does: not for long.
-const LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
+/// For how long one process alone tries to truncate a segment.
+const LEASE: Duration = Duration::from_secs(60);
 
-const SEAL: &str = include_str!("../sql/outbox/seal.sql");
+/// How often it tries, and the longest pause between. Each time, claims may wait for a few milliseconds.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Messages that were set aside and are copied in one transaction.
+const COPIED: i64 = 500;
+
+const SEAL: &str = "seal messages";
+const DISCARD: &str = "discard messages";
 
 /// One of the tables that hold messages in turn.
 #[derive(Clone, Copy)]
 struct Segment(i16);
 
 impl Segment {
-    fn of(operation: &'static str, sealed: Sealed) -> Result<Self, StoreError> {
-        let number = i16::try_from(sealed.place).ok().filter(|number| (0..4).contains(number));
-        number.map(Self).ok_or_else(|| corrupt(operation, "there is no such segment"))
+    fn of(sealed: Sealed) -> Self {
+        Self(sealed.place.rem_euclid(4) as i16)
     }
 
     /// A statement about the first segment, for this one: names cannot be parameters.
@@ -39,18 +46,14 @@ impl Segment {
 #[async_trait]
 impl Retain for Postgres {
     async fn seal(&self, age: Duration) -> Result<Option<Sealed>, StoreError> {
-        const OPERATION: &str = "seal messages";
         let age_ms = millis(age);
         let params = [(&age_ms as _, Type::INT8)];
-        self.pool.query(OPERATION, include_str!("../sql/outbox/rotate.sql"), &params).await?;
+        self.pool.call(SEAL, include_str!("../sql/outbox/rotate.sql"), &params).await?;
         let closed = include_str!("../sql/outbox/closed.sql");
-        for row in self.pool.query(OPERATION, closed, &params).await? {
-            let segment = Segment(get(OPERATION, &row, "segment")?);
-            let rows = self.pool.query(OPERATION, &segment.sql(SEAL), &[]).await?;
-            let messages = rows.first().map(sent).transpose();
-            let messages = messages.map_err(|error| error::failed(OPERATION, error))?;
-            if let Some(messages) = messages.flatten() {
-                return Ok(Some(Sealed { place: segment.0.into(), messages }));
+        for row in self.pool.query(SEAL, closed, &params).await? {
+            let segment = Segment(get(SEAL, &row, "segment")?);
+            if let Some(messages) = self.count_sent(segment).await? {
+                return Ok(Some(Sealed { place: get(SEAL, &row, "turn")?, messages }));
             }
         }
         Ok(None)
@@ -64,37 +67,92 @@ impl Retain for Postgres {
     ) -> Result<Vec<Message>, StoreError> {
         let name = self.outbox_name().await?;
         const OPERATION: &str = "read sealed messages";
-        let sql = Segment::of(OPERATION, sealed)?.sql(include_str!("../sql/outbox/sealed.sql"));
+        let sql = Segment::of(sealed).sql(include_str!("../sql/outbox/sealed.sql"));
         let params = [(&after.0 as _, Type::INT8), (&(limit as i64) as _, Type::INT8)];
         let rows = self.pool.query(OPERATION, &sql, &params).await?;
         rows.iter().map(|row| message(name, row, Origin::Lane { due_in: None })).collect()
     }
 
     async fn discard(&self, sealed: Sealed) -> Result<u64, StoreError> {
-        const OPERATION: &str = "discard messages";
-        let segment = Segment::of(OPERATION, sealed)?;
-        let lock = segment.sql("lock table only tidegate.message_0 in access exclusive mode");
-        let keep = segment.sql(include_str!("../sql/outbox/discard_keep.sql"));
-        let truncate = segment.sql("truncate tidegate.message_0");
-        self.pool
-            .with_connection(OPERATION, STORE_DEADLINE, async |client| {
-                let transaction = client.transaction().await?;
-                transaction.batch_execute(LOCK_TIMEOUT).await?;
-                transaction.batch_execute(&lock).await?;
-                let still = transaction.query_typed_one(&segment.sql(SEAL), &[]).await?;
-                if sent(&still)? != Some(sealed.messages) {
-                    return Ok(0);
-                }
-                transaction.query_typed(&keep, &[]).await?;
-                transaction.batch_execute(&truncate).await?;
-                transaction.commit().await?;
-                Ok(sealed.messages)
-            })
-            .await
+        if !self.lease_segment(sealed, Some(LEASE)).await? {
+            return Err(busy("another process is removing them"));
+        }
+        let discarded = self.discard_leased(sealed).await;
+        // If that fails, the lease runs out by itself.
+        let _ = self.lease_segment(sealed, None).await;
+        discarded
     }
 }
 
-/// How many messages of a segment were sent; nothing if some are still to be read.
-fn sent(row: &Row) -> Result<Option<u64>, tokio_postgres::Error> {
-    Ok(row.try_get::<_, Option<i64>>("messages")?.map(i64::unsigned_abs))
+impl Postgres {
+    /// How many messages of a segment were sent; nothing if some are still to be read.
+    async fn count_sent(&self, segment: Segment) -> Result<Option<u64>, StoreError> {
+        let sql = "select tidegate.count_sent($1) as messages";
+        let rows = self.pool.call(SEAL, sql, &[(&segment.0, Type::INT2)]).await?;
+        let count = rows.first().map(|row| get::<Option<i64>>(SEAL, row, "messages"));
+        Ok(count.transpose()?.flatten().map(i64::unsigned_abs))
+    }
+
+    async fn lease_segment(
+        &self,
+        sealed: Sealed,
+        lease: Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        let lease_ms = lease.map(millis);
+        let params = [(&sealed.place as _, Type::INT8), (&lease_ms as _, Type::INT8)];
+        let sql = include_str!("../sql/outbox/discard_lease.sql");
+        Ok(!self.pool.query(DISCARD, sql, &params).await?.is_empty())
+    }
+
+    async fn discard_leased(&self, sealed: Sealed) -> Result<u64, StoreError> {
+        let segment = Segment::of(sealed);
+        if self.count_sent(segment).await? != Some(sealed.messages) {
+            return Ok(0);
+        }
+        self.keep_aside(segment).await?;
+        for _ in 0..TRIES {
+            if let Some(holder) = self.holder_of(segment).await? {
+                return Err(busy(&format!("{holder} is using them")));
+            }
+            let sql = "select tidegate.discard($1) as outcome";
+            let rows = self.pool.call(DISCARD, sql, &[(&sealed.place, Type::INT8)]).await?;
+            match rows.first().map(|row| get(DISCARD, row, "outcome")).transpose()? {
+                Some("done") => return Ok(sealed.messages),
+                Some("busy") => sleep(jitter(PAUSE)).await,
+                // Something that was set aside was being changed when it was to be copied, or another process was
+                // faster.
+                _ => return Ok(0),
+            }
+        }
+        Err(busy("claims follow each other without a pause"))
+    }
+
+    /// Copies what was set aside out of a segment.
+    async fn keep_aside(&self, segment: Segment) -> Result<(), StoreError> {
+        let mut after = Some(0_i64);
+        while let Some(last) = after {
+            let params = [
+                (&segment.0 as _, Type::INT2),
+                (&last as _, Type::INT8),
+                (&COPIED as _, Type::INT8),
+            ];
+            let sql = "select tidegate.keep_aside($1, $2, $3) as last";
+            let rows = self.pool.call(DISCARD, sql, &params).await?;
+            after = rows.first().map(|row| get(DISCARD, row, "last")).transpose()?.flatten();
+        }
+        Ok(())
+    }
+
+    /// Who has used a segment for long.
+    async fn holder_of(&self, segment: Segment) -> Result<Option<String>, StoreError> {
+        let sql = include_str!("../sql/outbox/discard_holder.sql");
+        let rows = self.pool.query(DISCARD, sql, &[(&segment.0, Type::INT2)]).await?;
+        rows.first().map(|row| get(DISCARD, row, "name")).transpose()
+    }
+}
+
+/// Nothing is wrong: it will be possible later.
+fn busy(why: &str) -> StoreError {
+    let message = format!("{why}: they stay until it is done");
+    StoreError::new(Kind::Other, Class::Transient, DISCARD, message)
 }

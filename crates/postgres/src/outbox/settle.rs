@@ -15,6 +15,9 @@ use tokio_postgres::{Row, types::Type};
 const OPERATION: &str = "settle messages";
 
 pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settled, StoreError> {
+    if settlement.is_empty() {
+        return Ok(Settled::default());
+    }
     let lanes = Lanes::of(settlement)?;
     if settlement.aside.is_empty() && settlement.done.is_empty() {
         return advance(pool, settlement, &lanes).await;
@@ -23,7 +26,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
     let done: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
     let rows = pool
         .query(
-            OPERATION,
+            pool.leased(OPERATION),
             include_str!("../sql/outbox/settle.sql"),
             &[
                 (&lanes.lane, Type::INT2_ARRAY),
@@ -42,6 +45,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
                 (&aside.delay_ms, Type::INT8_ARRAY),
                 (&done, Type::INT8_ARRAY),
                 (&(settlement.number as i64), Type::INT8),
+                (&settlement.epoch.0, Type::TEXT),
             ],
         )
         .await?;
@@ -56,9 +60,10 @@ async fn advance(
 ) -> Result<Settled, StoreError> {
     let rows = pool
         .query(
-            OPERATION,
+            pool.leased(OPERATION),
             include_str!("../sql/outbox/advance.sql"),
             &[
+                (&settlement.epoch.0, Type::TEXT),
                 (&lanes.lane, Type::INT2_ARRAY),
                 (&lanes.fence, Type::INT8_ARRAY),
                 (&lanes.cursor, Type::INT8_ARRAY),

@@ -1,6 +1,9 @@
 //! Lanes for relays, evenly.
 
-use super::state::{self, State};
+use super::{
+    state::{self, State},
+    tend::{tend_lanes, tend_noted},
+};
 use crate::{
     decode::{get, millis},
     error::corrupt,
@@ -10,7 +13,7 @@ use std::collections::BTreeMap;
 use tidegate_core::{
     Fence, StoreError,
     outbox::{
-        Gained, GiveBack, HeldKey, KeyHash, Lane, LaneLease, MessageId, Route, Share, Shared,
+        Epoch, Gained, GiveBack, HeldKey, KeyHash, Lane, LaneLease, MessageId, Route, Share, Shared,
     },
 };
 use tokio_postgres::{Row, types::Type};
@@ -18,6 +21,23 @@ use tokio_postgres::{Row, types::Type};
 const OPERATION: &str = "share lanes";
 
 pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreError> {
+    pool.lease(request.lease);
+    loop {
+        if let Some(shared) = try_share(pool, request).await? {
+            return Ok(shared);
+        }
+        begin_epoch(pool, OPERATION).await?;
+    }
+}
+
+/// Begins an epoch unless there is one.
+pub(crate) async fn begin_epoch(pool: &Pool, operation: &'static str) -> Result<(), StoreError> {
+    pool.call(pool.leased(operation), include_str!("../sql/outbox/begin_epoch.sql"), &[]).await?;
+    Ok(())
+}
+
+/// `None` if an epoch has to begin first.
+async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, StoreError> {
     let (lanes, fences) = columns(&request.held);
     let sql = include_str!("../sql/outbox/share.sql");
     let params = [
@@ -26,8 +46,14 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
         (&lanes as _, Type::INT2_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
     ];
-    let rows = pool.query(OPERATION, sql, &params).await?;
+    let rows = pool.query(pool.leased(OPERATION), sql, &params).await?;
     let first = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
+    let Some(epoch) = get::<Option<String>>(OPERATION, first, "epoch")?.map(Epoch) else {
+        return Ok(None);
+    };
+    if get(OPERATION, first, "ids_restarted")? {
+        return Err(super::ids_restarted(OPERATION));
+    }
     let number = |column| get::<i64>(OPERATION, first, column);
     let (relays, share) = (number("live")?, number("share")?);
     let unknown = Unknown {
@@ -44,15 +70,22 @@ pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreE
     }
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
     let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share as usize));
-    if !disturbed.is_empty() {
-        tend(pool, &disturbed, true).await?;
+    if !disturbed.is_empty()
+        && let Err(error) = tend_noted(pool, &disturbed).await
+    {
+        // The lanes are renewed all the same; they stay disturbed.
+        tracing::warn!("{error}; trying again when lanes are shared");
     }
-    let gained = match number("wanted")? {
-        0 if unknown.lanes.is_empty() => BTreeMap::new(),
+    let (gained, settled) = match number("wanted")? {
+        0 if unknown.lanes.is_empty() => Default::default(),
         wanted => take(pool, request, wanted, unknown).await?,
     };
-    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays: relays as usize })
+    let (gained, relays) = (gained.into_values().collect(), relays as usize);
+    Ok(Some(Shared { epoch, settled, gained, lost, surplus, relays }))
 }
+
+/// New lanes, and the number of the relay's last settlement.
+type Taken = (BTreeMap<Lane, Gained>, u64);
 
 /// Lanes of a relay of which it does not know.
 struct Unknown {
@@ -66,23 +99,25 @@ async fn take(
     request: &Share,
     most: i64,
     unknown: Unknown,
-) -> Result<BTreeMap<Lane, Gained>, StoreError> {
+) -> Result<Taken, StoreError> {
     let params = [
         (&request.relay.0 as _, Type::TEXT),
         (&most as _, Type::INT8),
         (&unknown.lanes as _, Type::INT2_ARRAY),
         (&unknown.fences as _, Type::INT8_ARRAY),
     ];
-    let rows = pool.call(OPERATION, include_str!("../sql/outbox/take.sql"), &params).await?;
+    let rows =
+        pool.call(pool.leased(OPERATION), include_str!("../sql/outbox/take.sql"), &params).await?;
     let taken = rows.iter().map(|row| {
         let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
         Ok((lane, new_lane(lane, row)?))
     });
     let mut gained = taken.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
-    if !gained.is_empty() {
-        take_over(pool, request, &mut gained).await?;
+    if gained.is_empty() {
+        return Ok(Taken::default());
     }
-    Ok(gained)
+    let settled = take_over(pool, request, &mut gained).await?;
+    Ok((gained, settled))
 }
 
 fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
@@ -97,28 +132,35 @@ fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
     })
 }
 
-/// Reads what must be known about new lanes. What was set aside there is brought in order before; mostly
-/// there is nothing.
+/// Reads what must be known about new lanes, and the number of the relay's last settlement. What was set aside there
+/// is brought in order before; mostly there is nothing.
 async fn take_over(
     pool: &Pool,
     request: &Share,
     gained: &mut BTreeMap<Lane, Gained>,
-) -> Result<(), StoreError> {
+) -> Result<u64, StoreError> {
     let lanes: Vec<Lane> = gained.keys().copied().collect();
-    let mut rows = read_gained(pool, &lanes).await?;
+    let mut rows = read_gained(pool, request, &lanes).await?;
     let is_alive = |row: &Row| get::<&str>(OPERATION, row, "kind").is_ok_and(|it| it == "alive");
     if rows.iter().any(is_alive) {
         reroute(pool, &lanes, &request.routes).await?;
-        tend(pool, &lanes, true).await?;
-        rows = read_gained(pool, &lanes).await?;
+        tend_lanes(pool, &lanes).await?;
+        rows = read_gained(pool, request, &lanes).await?;
     }
-    rows.iter().try_for_each(|row| learn(row, gained))
+    let mut settled = 0;
+    for row in &rows {
+        match get(OPERATION, row, "kind")? {
+            "settled" => settled = get::<Option<i64>>(OPERATION, row, "number")?.unwrap_or(0),
+            _ => learn(row, gained)?,
+        }
+    }
+    Ok(settled.unsigned_abs())
 }
 
-async fn read_gained(pool: &Pool, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
+async fn read_gained(pool: &Pool, request: &Share, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
     let lanes = numbers(lanes);
-    let params = [(&lanes as _, Type::INT2_ARRAY)];
-    pool.query(OPERATION, include_str!("../sql/outbox/gained.sql"), &params).await
+    let params = [(&lanes as _, Type::INT2_ARRAY), (&request.relay.0 as _, Type::TEXT)];
+    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/gained.sql"), &params).await
 }
 
 async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), StoreError> {
@@ -130,15 +172,7 @@ async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), St
         (&regexes as _, Type::TEXT_ARRAY),
         (&sinks as _, Type::TEXT_ARRAY),
     ];
-    pool.query(OPERATION, include_str!("../sql/outbox/reroute.sql"), &params).await?;
-    Ok(())
-}
-
-/// Of every key that waits in these lanes, the first becomes due unless something holds it.
-pub(super) async fn tend(pool: &Pool, lanes: &[Lane], calm: bool) -> Result<(), StoreError> {
-    let lanes = numbers(lanes);
-    let params = [(&lanes as _, Type::INT2_ARRAY), (&calm as _, Type::BOOL)];
-    pool.query(OPERATION, "select tidegate.tend($1, $2)", &params).await?;
+    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/reroute.sql"), &params).await?;
     Ok(())
 }
 
@@ -165,7 +199,8 @@ pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), Sto
         (&lanes as _, Type::INT2_ARRAY),
         (&fences as _, Type::INT8_ARRAY),
     ];
-    pool.call("give back lanes", include_str!("../sql/outbox/give_back.sql"), &params).await?;
+    pool.call(pool.leased("give back lanes"), include_str!("../sql/outbox/give_back.sql"), &params)
+        .await?;
     Ok(())
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn note(pool: &Pool, outbox: &str, note: &TroubleNote) -> Resul
         (&millis(note.valid) as _, Type::INT8),
     ];
     let sql = include_str!("../sql/outbox/trouble_note.sql");
-    pool.query("note sinks", sql, &params).await?;
+    pool.query(pool.leased("note sinks"), sql, &params).await?;
     Ok(())
 }
 

@@ -7,7 +7,12 @@
 -- that locks is joined by every change, so that none happens before all locks are held.
 --
 -- $1 batch, $2 the fence that nobody holds
-with range_lock as materialized (
+with durable as materialized (
+    -- A cancellation that is answered is durable.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+range_lock as materialized (
     select l.hi
     from tidegate.lease l
     where l.batch_id = $1
@@ -45,5 +50,6 @@ retries as (
     from locked b
     where b.state = 'running' and e.batch_id = b.id and e.fence is not null
 )
-select state
-from locked
+select l.state
+from locked l
+cross join durable

@@ -2,21 +2,37 @@
 -- parts of their aggregates stay: they recognize a settlement that is sent again, and a worker that
 -- goes on after a retry overwrites its own.
 --
--- Indexes: the keys of batch and exception.
+-- Indexes: the keys of batch, lease, exception and part; exception_due.
 --
 -- Once nothing is outstanding, nothing can be leased or settled until `retry` counts up `reopened`.
--- A batch that is still running with the same count is therefore still as it was read, and FOR UPDATE
--- checks both in the newest version of its row.
+-- FOR UPDATE checks that count in the newest version of the batch's row. A server that went back in
+-- time since the parts were read may have work outstanding again under the same count: so all of it is
+-- looked at once more, and the parts must be those that were added up.
 --
--- $1 batch, $2 reopened, $3 digest, $4 summary
-with locked as materialized (
+-- $1 batch, $2 reopened, $3 digest, $4 summary, $5 the parts that were added up
+with durable as materialized (
+    -- A batch that is said to be closed stays so.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+locked as materialized (
     select b.id, i.digest, i.summary,
         exists (
             select from tidegate.exception e where e.batch_id = b.id and e.state = 'dead'
         ) as failures
-    from unnest($1, $2, $3, $4) as i (id, reopened, digest, summary)
+    from unnest($1, $2, $3, $4, $5) as i (id, reopened, digest, summary, parts)
     join tidegate.batch b on b.id = i.id
-    where b.state = 'running' and b.reopened = i.reopened
+    cross join durable
+    where b.state = 'running' and b.reopened = i.reopened and b.cursor = b.runs
+        and not exists (select from tidegate.lease l where l.batch_id = b.id)
+        and not exists (
+            select from tidegate.exception e where e.batch_id = b.id and e.state = 'retry'
+        )
+        and i.parts = (
+            select coalesce(string_agg(p.accumulator || ':' || p.sequence, ' ' order by p.accumulator), '')
+            from tidegate.part p
+            where p.batch_id = b.id
+        )
     order by b.id
     for update of b
 )

@@ -2,7 +2,7 @@
 -- or one without a part.
 --
 -- Indexes: batch_running; the keys of lease and part; exception_due.
-select b.id, b.reopened, p.body
+select b.id, b.reopened, p.accumulator, p.sequence, p.body
 from tidegate.batch b
 left join tidegate.part p on p.batch_id = b.id
 where b.id = any ($1) and b.state = 'running' and b.cursor = b.runs

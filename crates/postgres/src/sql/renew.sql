@@ -4,7 +4,12 @@
 -- Indexes: the keys of lease, exception and batch.
 --
 -- $1 lease in ms; ranges: $2 batch, $3 end, $4 fence; retries: $5 batch, $6 index, $7 fence
-with part_range as materialized (
+with durable as materialized (
+    -- A renewal that a crash takes back would let another have the same runs too early.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+part_range as materialized (
     select * from unnest($2, $3, $4) as r (batch_id, hi, fence)
 ),
 part_retry as materialized (
@@ -32,12 +37,14 @@ extended_ranges as (
     update tidegate.lease l
     set expires_at = now() + $1 * interval '1 ms'
     from held_range h
+    cross join durable
     where l.batch_id = h.batch_id and l.hi = h.hi
 ),
 extended_retries as (
     update tidegate.exception e
     set due_at = now() + $1 * interval '1 ms'
     from held_retry h
+    cross join durable
     where e.batch_id = h.batch_id and e.index = h.index
 )
 select r.fence

@@ -1,5 +1,6 @@
 //! One relay at a time, nothing skipped, and what a slow sink holds up.
 
+use crate::support::epoch;
 use crate::{
     adopt_entities, entities, impatient, key, options, plan, relay, sink::Fake, until, write,
 };
@@ -31,7 +32,8 @@ fn everything(gained: &[Gained]) -> ClaimRequest {
     let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };
     let places = gained.iter().map(place).collect();
     let reader = Reader { places, most: 100, ..Reader::default() };
-    ClaimRequest { readers: vec![reader], most_bytes: 1 << 20, ..ClaimRequest::default() }
+    let (epoch, readers) = (epoch(), vec![reader]);
+    ClaimRequest { epoch, readers, most_bytes: 1 << 20, ..ClaimRequest::default() }
 }
 
 fn settlement(gained: &[Gained], cursor: i64) -> Settlement {
@@ -43,7 +45,7 @@ fn settlement(gained: &[Gained], cursor: i64) -> Settlement {
         before: None,
     };
     let lanes = gained.iter().map(progress).collect();
-    Settlement { lanes, ..Settlement::default() }
+    Settlement { epoch: epoch(), lanes, ..Settlement::default() }
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ async fn entities_are_delivered_in_order_and_marked() {
     }
     let got = &sink.got()[0];
     assert_eq!((&*got.topic, &*got.payload), ("qdrant.people", r#"{"text": "1"}"#));
+    let key_use = got.headers.get("key-use");
+    assert_eq!(key_use, Some("order"), "its key names nothing in the system that it goes to");
     let sql = format!("select entity_id from entity_outbox where outbox_id = '{}'", got.id);
     assert_eq!(database.rows(&sql).await.len(), 1, "it is known by its row");
     let sql = "select count(processed_at), sum(retry_count), count(last_error) from entity_outbox";

@@ -25,7 +25,7 @@ pub struct Got {
     pub payload: String,
 }
 
-/// `flaky` succeeds at the third try, `bad` never unless it was mended.
+/// `flaky` succeeds at the third try, `bad` never unless it was mended, `strange` never, with a strange reason.
 pub struct Fake {
     got: Mutex<Vec<Got>>,
     tries: Mutex<BTreeMap<String, u32>>,
@@ -77,6 +77,9 @@ impl Fake {
         *tries += 1;
         if payload.contains("bad") && !self.mended.load(Ordering::Relaxed) {
             return Verdict::Dead("it is bad".to_owned());
+        }
+        if payload.contains("strange") {
+            return Verdict::Dead("it says: 無理…".to_owned());
         }
         if payload.contains("flaky") && *tries < 3 {
             return Verdict::Retry("it is flaky".to_owned());

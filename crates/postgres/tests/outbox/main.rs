@@ -5,18 +5,22 @@
 
 mod progress;
 mod publish;
+mod restarted;
+mod retention;
+mod steer;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
 
 use futures_util::future::join_all;
 use std::{cell::RefCell, time::Duration};
-use support::{Database, POSTGRES};
+use support::{Database, POSTGRES, epoch};
 use tidegate_core::{
-    InspectOutbox, Kind, Message, Migrate, NewMessage, Outbox, Publish, Retain, WorkerId,
+    InspectOutbox, Kind, Message, Migrate, NewMessage, Outbox, Publish, Retain, StoreError,
+    WorkerId,
     outbox::{
-        Aside, Claim, ClaimRequest, Gained, GiveBack, Place, Progress, Reader, SetAside,
-        Settlement, Share,
+        Aside, Claim, ClaimRequest, Epoch, Gained, GiveBack, Place, Progress, Reader, SetAside,
+        Settlement, Share, Shared,
     },
 };
 use tidegate_postgres::Postgres;
@@ -53,6 +57,7 @@ fn new_message(key: &str) -> NewMessage {
 /// A relay with all lanes, which goes on from where it has read to.
 struct Relay<'a> {
     store: &'a Postgres,
+    epoch: Epoch,
     lanes: Vec<Gained>,
     reader: RefCell<Reader>,
 }
@@ -61,15 +66,17 @@ impl<'a> Relay<'a> {
     async fn start(store: &'a Postgres) -> Self {
         let relay = WorkerId("a relay".to_owned());
         let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
-        let lanes = store.share_lanes(share).await.unwrap().gained;
+        let shared = store.share_lanes(share).await.unwrap();
+        let (epoch, lanes) = (shared.epoch, shared.gained);
         let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };
         let places = lanes.iter().map(place).collect();
         let reader = RefCell::new(Reader { places, most: 1_000, ..Reader::default() });
-        Self { store, lanes, reader }
+        Self { store, epoch, lanes, reader }
     }
 
     fn request(&self) -> ClaimRequest {
         ClaimRequest {
+            epoch: self.epoch.clone(),
             readers: vec![self.reader.borrow().clone()],
             lanes: self.lanes.iter().map(|gained| gained.lease.lane).collect(),
             most_due: 1_000,
@@ -140,8 +147,8 @@ async fn nothing_is_read_beyond_a_message_that_may_still_commit() {
     assert_eq!(relay.ids().await, [first, second]);
 }
 
-/// Numbers of transactions are no order either: one that is older publishes after a younger one has
-/// committed, while an even older one is open.
+/// Numbers of transactions are not an order either: one that is older publishes after a younger one has
+/// committed, while an even older one is open that publishes nothing and holds nothing back.
 #[tokio::test]
 async fn an_old_transaction_publishes_after_a_younger_one_committed() {
     let database = Database::create(POSTGRES).await;
@@ -152,17 +159,59 @@ async fn an_old_transaction_publishes_after_a_younger_one_committed() {
     run(oldest, "begin; select pg_current_xact_id()").await;
     run(old, "begin; select pg_current_xact_id()").await;
     let mut published = vec![publish(young, "k").await];
-    let mut found = relay.looks(5).await;
-    published.push(publish(old, "k").await);
-    found.extend(relay.looks(5).await);
+    assert_eq!(relay.looks(5).await, published, "nobody who is open has published");
+    published = vec![publish(old, "k").await];
+    assert_eq!(relay.looks(5).await, [0; 0]);
     published.push(publish(young, "k").await);
+    assert_eq!(relay.looks(5).await, [0; 0], "the old one may still commit, and comes first");
     run(old, "commit").await;
-    found.extend(relay.looks(5).await);
-    published.push(publish(young, "k").await);
-    assert_eq!(found, [0; 0], "the oldest may have drawn an id below");
+    assert_eq!(relay.looks(5).await, published);
     run(oldest, "rollback").await;
-    found.extend(relay.ids().await);
-    assert_eq!(found, published);
+}
+
+/// Whoever writes elsewhere, in another database or in another table, holds nothing back for however long.
+#[tokio::test]
+async fn only_transactions_that_publish_hold_messages_back() {
+    let (database, elsewhere) =
+        (Database::create(POSTGRES).await, Database::create(POSTGRES).await);
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let (far, near, publisher) =
+        (elsewhere.client().await, database.client().await, database.client().await);
+    run(&far, "begin; create table other (n int); insert into other values (1)").await;
+    run(&near, "begin; create table own (n int); insert into own values (1)").await;
+    run(&near, "select * from tidegate.message").await;
+    let ids = [publish(&publisher, "k").await, publish(&publisher, "l").await];
+    assert_eq!(relay.ids().await, ids);
+    assert_eq!(store.outbox().await.unwrap().holder, None, "it does not hold anything back");
+    let own = publish(&near, "m").await;
+    let later = publish(&publisher, "k").await;
+    assert_eq!(relay.looks(5).await, [0; 0]);
+    run(&near, "commit").await;
+    assert_eq!(relay.ids().await, [own, later]);
+    run(&far, "rollback").await;
+}
+
+/// Transactions that publish in savepoints, some of which are rolled back, and prepared ones.
+#[tokio::test]
+async fn savepoints_and_prepared_transactions_are_waited_for() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    let (late, early) = (database.client().await, database.client().await);
+    run(&late, "begin; savepoint a").await;
+    let gone = publish(&late, "k").await;
+    run(&late, "rollback to a").await;
+    let other = publish(&early, "l").await;
+    assert_eq!(relay.ids().await, [other], "what was rolled back is decided");
+    run(&late, "savepoint b").await;
+    let kept = publish(&late, "k").await;
+    run(&late, "release b").await;
+    let next = publish(&early, "l").await;
+    assert_eq!(relay.looks(5).await, [0; 0]);
+    run(&late, "commit").await;
+    assert_eq!(relay.ids().await, [kept, next]);
+    assert!(gone < other && other < kept);
 }
 
 #[tokio::test]
@@ -290,7 +339,7 @@ async fn claims_and_settlements_are_one_statement_each() {
             };
             let lanes = relay.lanes.iter().map(progress).collect();
             let before = store.statements();
-            let settlement = Settlement { lanes, ..settlement };
+            let settlement = Settlement { epoch: epoch(), lanes, ..settlement };
             store.settle_messages(settlement).await.unwrap();
             assert_eq!(store.statements() - before, 1);
         };
@@ -379,10 +428,7 @@ async fn a_store_with_messages_in_partitions_is_upgraded() {
         run(&client, "commit").await;
     };
     let (applied, ()) = tokio::join!(migrating, committing);
-    assert_eq!(
-        applied,
-        ["0008_segments", "0009_progress", "0010_leases", "0011_publish", "0015_sinks"]
-    );
+    assert_eq!(applied[..4], ["0008_segments", "0009_progress", "0010_leases", "0011_publish"]);
     let may = "select has_table_privilege('pg_monitor', 'tidegate.message_3', 'insert')";
     assert_eq!(database.rows(may).await.concat(), ["t"], "who could publish still can");
     let refused = client.query("select tidegate.publish('t', 'k', '{}')", &[]).await.unwrap_err();

@@ -1,6 +1,11 @@
 //! Publishing: in whose transaction, in which ways, and what is refused.
 
 use super::*;
+use proptest::{
+    prelude::*,
+    strategy::{Strategy, ValueTree},
+    test_runner::TestRunner,
+};
 
 #[tokio::test]
 async fn messages_are_published_in_the_callers_transaction() {
@@ -68,7 +73,6 @@ async fn plain_sql_is_refused_with_the_reason() {
         assert_eq!(error.code().code(), code, "{error}");
         assert!(error.message().contains(reason), "{arguments}: {error}");
     };
-    refused("null, 'k', ''", "23502", "topic").await;
     refused("'t', 'k', null", "TG400", "a message has a payload").await;
     refused("'t', 'k', convert_to(repeat('x', 1048577), 'UTF8')", "TG400", "1048576").await;
     refused("'t', 'k', '', '[]'", "TG400", "headers are an object of strings").await;
@@ -87,13 +91,14 @@ async fn plain_sql_is_refused_with_the_reason() {
         assert!(error.message().contains(reason), "{arguments}: {error}");
     };
     refused_many("array['t', 't'], array['k'], array[''::bytea]", "unequal lengths").await;
-    // What costs a single message too much to look at costs many little.
     let flawed = [
         ("null", "'k'", "at least one character"),
         ("''", "'k'", "at least one character"),
         ("'a*'", "'k'", "at least one character"),
         ("E'a\\n'", "'k'", "at least one character"),
         ("repeat('t', 256)", "'k'", "255 is the most"),
+        ("repeat('ü', 128)", "'k'", "the topic has 256 bytes; 255 is the most"),
+        ("U&'a\\0085'", "'k'", "at least one character"),
         ("'t'", "repeat('k', 1025)", "1024 is the most"),
     ];
     for (topic, key, reason) in flawed {
@@ -102,6 +107,7 @@ async fn plain_sql_is_refused_with_the_reason() {
             reason,
         )
         .await;
+        refused(&format!("{topic}, {key}, ''"), "TG400", reason).await;
         refused(&format!("{topic}, {key}, '', '{{}}'"), "TG400", reason).await;
     }
     for declared in ["application/json", "Application/JSON; charset=utf-8", "a/b+json"] {
@@ -117,7 +123,7 @@ async fn plain_sql_is_refused_with_the_reason() {
     }
 }
 
-/// Publishing did not look at them. However long they are, claims come past them: what is to become of them is
+/// Versions before did not look at them. However long they are, claims come past them: what is to become of them is
 /// up to the relay.
 #[tokio::test]
 async fn topics_and_keys_without_measure_are_read() {
@@ -125,7 +131,8 @@ async fn topics_and_keys_without_measure_are_read() {
     let store = database.store().await;
     database
         .execute(
-            "select tidegate.publish_bytes(t, k, '') from (values ('', 'a'), ('a*', 'b'), (E'a\\n', 'c'),
+            "insert into tidegate.message_0 (id, topic, key, payload)
+                select nextval('tidegate.message_id'), t, k, '' from (values ('', 'a'), ('a*', 'b'), (E'a\\n', 'c'),
                 (repeat('t', 256), 'd'), ('t', repeat('k', 20000000)), (repeat('t', 20000000), 'e'), ('t', 'f')) as m (t, k)",
         )
         .await;
@@ -158,4 +165,99 @@ async fn a_transaction_has_its_number_before_its_message_has_an_id() {
         let ((), number) = tokio::join!(publishing, watching);
         assert_eq!(number, ["t"], "{headers}");
     }
+}
+
+/// Names of every length and with every kind of character, near the limits and far from them.
+fn names() -> impl Strategy<Value = String> {
+    let characters = prop_oneof![
+        8 => Just('a'),
+        2 => any::<char>(),
+        1 => prop::sample::select(vec!['*', '\u{1}', '\n', '\u{1f}', ' ', '~', '\u{7f}', '\u{80}', '\u{9f}',
+            '\u{a0}', '\u{ad}', '\u{200b}', '\u{2028}', '\u{feff}', '\\', '\'', '"', '%']),
+    ];
+    let edge = prop_oneof![Just(255_usize), Just(256), Just(1_024), Just(1_025), 0..4_usize];
+    let long =
+        (edge, prop::sample::select(vec!["a", "ü", "中", "🌊"])).prop_map(|(bytes, part)| {
+            part.repeat(bytes / part.len()) + &"a".repeat(bytes % part.len())
+        });
+    let text =
+        prop_oneof![prop::collection::vec(characters, 0..6).prop_map(String::from_iter), long];
+    text.prop_map(|text| text.replace('\0', ""))
+}
+
+/// JSON of so many bytes, but at least one.
+fn json_of(bytes: usize) -> Vec<u8> {
+    let mut json = vec![b' '; bytes.max(1)];
+    json[0] = b'1';
+    json
+}
+
+fn any_headers() -> impl Strategy<Value = Vec<(String, String)>> {
+    let declared = ["application/json", "Application/JSON; x=y", "a/b+json", "text/plain", "json"];
+    let kind = prop::sample::select(declared.to_vec())
+        .prop_map(|kind| vec![("Content-Type".to_owned(), kind.to_owned())]);
+    let wide = (8_170..8_200_usize).prop_map(|bytes| vec![("a".to_owned(), "x".repeat(bytes))]);
+    prop_oneof![Just(Vec::new()), kind, wide]
+}
+
+fn any_message() -> impl Strategy<Value = NewMessage> {
+    let payloads = ["", "{}", "1", "{", "nul", "[1, 2", "\"\\ud800\"", " 3 ", "01", "é"];
+    let payload = prop_oneof![
+        9 => prop::sample::select(payloads.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+        1 => Just(vec![0xff]),
+        1 => (1_048_575..1_048_578_usize).prop_map(json_of),
+    ];
+    (names(), prop::option::of(names()), payload, any_headers()).prop_map(
+        |(topic, key, payload, headers)| {
+            let headers = headers.into_iter().collect();
+            NewMessage { topic, key, payload, headers, delay: None }
+        },
+    )
+}
+
+/// An application in any language is refused what Rust refuses, and nothing else, in every way of publishing.
+#[tokio::test]
+async fn every_way_of_publishing_refuses_the_same() {
+    let database = Database::create(POSTGRES).await;
+    database.store().await;
+    let client = database.client().await;
+    let mut runner = TestRunner::deterministic();
+    let (mut refused, mut taken) = (0, 0);
+    for _ in 0..400 {
+        let message = any_message().new_tree(&mut runner).unwrap().current();
+        // Where nothing is declared, bytes may be anything.
+        let mut declared = message.clone();
+        if message.headers.get("content-type").is_none() {
+            declared.payload = json_of(message.payload.len());
+        }
+        let sound = declared.check().is_ok();
+        *(if sound { &mut taken } else { &mut refused }) += 1;
+        let headers = (!message.headers.is_empty())
+            .then(|| serde_json::to_value(&message.headers).unwrap().to_string());
+        let ways = [
+            "select tidegate.publish_bytes($1, $2, $3, $4::text::jsonb)",
+            "select tidegate.publish_many_bytes(array[$1::text], array[$2::text], array[$3::bytea],
+                array[$4::text::jsonb])",
+        ];
+        for sql in ways {
+            let NewMessage { topic, key, payload, .. } = &message;
+            let answer = client.query(sql, &[topic, key, payload, &headers]).await;
+            assert_eq!(answer.is_ok(), sound, "{sql}: {message:?}: {answer:?}");
+            if let Err(error) = answer {
+                assert_eq!(error.code().map(|code| code.code()), Some("TG400"), "{error:?}");
+            }
+        }
+        // Those for JSON take what is JSON, and pass it on.
+        let named = NewMessage { payload: b"{}".to_vec(), ..message.clone() }.check().is_ok();
+        let ways = [
+            "select tidegate.publish($1, $2, '{}', $3::text::jsonb)",
+            "select tidegate.publish_many(array[$1::text], array[$2::text], array['{}'::jsonb],
+                array[$3::text::jsonb])",
+        ];
+        for sql in ways {
+            let answer = client.query(sql, &[&message.topic, &message.key, &headers]).await;
+            assert_eq!(answer.is_ok(), named, "{sql}: {message:?}: {answer:?}");
+        }
+    }
+    assert!(refused > 50 && taken > 50, "{refused} refused, {taken} taken");
 }

@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 async fn ids_that_a_crash_takes_back_are_read_when_they_are_drawn_again() {
     for synchronous_commit in ["on", "off"] {
         // By itself, the server writes down as late as it can; nor does the relay renew its lanes.
-        let server = Server::start(&format!(
+        let mut server = Server::start(&format!(
             "wal_writer_delay = 10s\nautovacuum = off\nsynchronous_commit = {synchronous_commit}"
         ));
         let (store, history) = (server.store().await, Arc::new(History::default()));

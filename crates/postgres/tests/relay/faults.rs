@@ -26,7 +26,7 @@ impl Scene {
         let server = Server::start("");
         let history = Arc::new(History::default());
         let relay = Running::start(server.store().await, &history, LEASE);
-        let writers = Writers::start(&server.url(), &history);
+        let writers = Writers::start(&server.cluster.url(), &history);
         let scene = Self { server, history, relay, writers };
         scene.goes_on().await;
         scene
@@ -51,9 +51,9 @@ impl Scene {
 #[tokio::test]
 async fn a_server_that_freezes_is_waited_for() {
     let mut scene = Scene::start().await;
-    scene.server.freeze().await;
+    scene.server.cluster.freeze().unwrap();
     tokio::time::sleep(FROZEN).await;
-    scene.server.thaw();
+    scene.server.cluster.thaw();
     scene.goes_on().await;
     scene.end().await;
 }
@@ -62,7 +62,7 @@ async fn a_server_that_freezes_is_waited_for() {
 async fn connections_that_are_closed_are_replaced() {
     let scene = Scene::start().await;
     for _ in 0..TIMES {
-        scene.server.kill_backends().await;
+        scene.server.cluster.kill_backends().unwrap();
         scene.goes_on().await;
     }
     scene.end().await;
@@ -70,7 +70,7 @@ async fn connections_that_are_closed_are_replaced() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_crashes_is_waited_for() {
-    let scene = Scene::start().await;
+    let mut scene = Scene::start().await;
     for _ in 0..TIMES {
         tokio::task::block_in_place(|| scene.server.restart());
         scene.goes_on().await;

@@ -61,6 +61,25 @@ impl History {
         events.decide(numbers, Fate::Committed(now));
     }
 
+    /// The server went back in time and has only these: whatever else was acknowledged is not known any more.
+    pub fn kept(&self, numbers: &BTreeSet<u64>) {
+        let mut events = self.events();
+        let now = events.now();
+        for (number, attempt) in (0..).zip(&mut events.attempted) {
+            attempt.fate = match (attempt.fate, numbers.contains(&number)) {
+                (Fate::Committed(at), true) => Fate::Committed(at),
+                (Fate::Unknown | Fate::RolledBack, true) => Fate::Committed(now),
+                (fate, false) => {
+                    if fate == Fate::RolledBack {
+                        fate
+                    } else {
+                        Fate::Unknown
+                    }
+                }
+            };
+        }
+    }
+
     pub fn rolled_back(&self, numbers: &[u64]) {
         self.events().decide(numbers, Fate::RolledBack);
     }

@@ -8,11 +8,16 @@ mod faults;
 mod history;
 mod load;
 mod poison;
+#[allow(dead_code, reason = "the other tests use more of it")]
+#[path = "../support/proxy.rs"]
+mod proxy;
 mod server;
+mod silence;
 mod sink;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod went_back;
 mod writers;
 
 use history::{Findings, History};
@@ -48,8 +53,12 @@ struct Running {
 impl Running {
     /// Everything goes to a sink that writes the history.
     fn start(store: Arc<Postgres>, history: &Arc<History>, lease: Duration) -> Self {
+        Self::start_with(store, Recorder::new(history, BTreeSet::new()), lease)
+    }
+
+    fn start_with(store: Arc<Postgres>, sink: Arc<Recorder>, lease: Duration) -> Self {
         let options = RelayOptions { lease, ..RelayOptions::new(WorkerId("a relay".to_owned())) };
-        let plan = plan(Recorder::new(history, BTreeSet::new()));
+        let plan = plan(sink);
         let relay = Relay::new(store, plan, options).unwrap();
         let stop = Stop::new();
         let stopped = stop.clone();

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -20,11 +20,46 @@ pub struct Recorder {
     /// By their numbers. It does not say which of a group it was.
     pub bad: BTreeSet<u64>,
     pub largest_group: AtomicUsize,
+    /// Those that have failed already, if some fail the first time.
+    flaky: Option<Mutex<BTreeSet<u64>>>,
 }
+
+/// One in so many fails the first time.
+const FLAKY: u64 = 17;
 
 impl Recorder {
     pub fn new(history: &Arc<History>, bad: BTreeSet<u64>) -> Arc<Self> {
-        Arc::new(Self { history: history.clone(), bad, largest_group: AtomicUsize::new(0) })
+        let largest_group = AtomicUsize::new(0);
+        Arc::new(Self { history: history.clone(), bad, largest_group, flaky: None })
+    }
+
+    /// Some messages fail the first time.
+    pub fn flaky(history: &Arc<History>) -> Arc<Self> {
+        let (bad, largest_group) = Default::default();
+        let flaky = Some(Mutex::default());
+        Arc::new(Self { history: history.clone(), bad, largest_group, flaky })
+    }
+
+    fn fails(&self, number: u64) -> bool {
+        let is_new = |failed: &Mutex<BTreeSet<u64>>| failed.lock().unwrap().insert(number);
+        number.is_multiple_of(FLAKY) && self.flaky.as_ref().is_some_and(is_new)
+    }
+
+    /// One after the other, and none of a key after one that failed.
+    fn take(&self, items: &[Item<'_>]) -> Vec<Verdict> {
+        let mut held = BTreeSet::new();
+        let take = |item: &Item<'_>| {
+            if item.key.is_some_and(|key| held.contains(key)) {
+                return Verdict::Behind;
+            }
+            if self.fails(number(item)) {
+                held.extend(item.key.map(str::to_owned));
+                return Verdict::Retry("not the first time".to_owned());
+            }
+            self.history.saw(number(item));
+            Verdict::Done
+        };
+        items.iter().map(take).collect()
     }
 }
 
@@ -55,10 +90,7 @@ impl Sink for Recorder {
         self.largest_group.fetch_max(numbers.len(), Relaxed);
         let outcome = match numbers.iter().any(|number| self.bad.contains(number)) {
             true => Outcome::Refused("something in it is bad".to_owned()),
-            false => {
-                numbers.iter().for_each(|number| self.history.saw(*number));
-                Outcome::Answered(vec![Verdict::Done; numbers.len()])
-            }
+            false => Outcome::Answered(self.take(delivery.items)),
         };
         Answer { outcome, hint: Hint::default() }
     }

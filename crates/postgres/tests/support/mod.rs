@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
     thread,
 };
-use tidegate_core::Migrate;
+use tidegate_core::{Migrate, outbox::Epoch};
 use tidegate_postgres::Postgres;
 use tokio_postgres::NoTls;
 use url::Url;
@@ -17,6 +17,15 @@ pub const POSTGRES: &str = "TIDEGATE_TEST_POSTGRES";
 #[allow(dead_code, reason = "not every test binary goes through pgbouncer")]
 pub const PGBOUNCER: &str = "TIDEGATE_TEST_PGBOUNCER";
 
+/// The epoch of stores in databases of tests, so that they need not ask for it.
+const EPOCH: &str = "00000000-0000-0000-0000-000000000001";
+
+/// The epoch of a store in a database of a test.
+#[allow(dead_code, reason = "not every test binary settles by itself")]
+pub fn epoch() -> Epoch {
+    Epoch(EPOCH.to_owned())
+}
+
 /// A database that is dropped with this value.
 pub struct Database {
     server: Url,
@@ -26,6 +35,11 @@ pub struct Database {
 impl Database {
     /// Creates a database on the server whose URL is in the environment under `variable`.
     pub async fn create(variable: &str) -> Self {
+        Self::create_in(variable, "UTF8").await
+    }
+
+    /// The same, with another encoding.
+    pub async fn create_in(variable: &str, encoding: &str) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let url = env::var(variable).unwrap_or_else(|_| {
             panic!("{variable} is not set: these tests need a server; use `cargo xtask test`")
@@ -34,7 +48,8 @@ impl Database {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("tidegate_test_{}_{count}", process::id());
         execute(&server, &format!("drop database if exists {name} with (force)")).await;
-        execute(&server, &format!("create database {name}")).await;
+        let kind = format!("encoding '{encoding}' locale 'C' template template0");
+        execute(&server, &format!("create database {name} {kind}")).await;
         Self { server, name }
     }
 
@@ -54,6 +69,12 @@ impl Database {
     pub async fn store(&self) -> Postgres {
         let store = self.connect().await;
         store.migrate().await.expect("an empty database can be migrated");
+        let begin = format!(
+            "insert into tidegate.epoch (id, system_identifier, started_at, ids_restarted)
+            select '{EPOCH}', system_identifier, pg_postmaster_start_time(), false from pg_control_system()
+            on conflict do nothing"
+        );
+        self.execute(&begin).await;
         store
     }
 

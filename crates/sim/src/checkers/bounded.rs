@@ -30,6 +30,7 @@ pub fn check(plan: &Plan, end: &End) -> Result<(), String> {
                     }
                 }
             }
+            Event::Ended => mine.clear(),
             Event::Settled { answer: Settled::Late(lost), .. } | Event::Renewed { lost, .. } => {
                 mine.retain(|fence| !lost.contains(fence));
             }

@@ -32,13 +32,14 @@ fn held_at_end(history: &[Entry], worker: usize) -> BTreeSet<Fence> {
             Event::Claimed { lease, .. } => {
                 held.insert(lease.fence);
             }
+            Event::Ended => held.clear(),
             Event::GivenBack(leases) => {
                 held.retain(|fence| !leases.iter().any(|lease| lease.fence == *fence));
             }
             Event::Renewed { lost, .. } | Event::Settled { answer: Settled::Late(lost), .. } => {
                 held.retain(|fence| !lost.contains(fence));
             }
-            Event::Settled { parts, .. } => {
+            Event::Settled { parts, answer: Settled::Applied, .. } => {
                 held.retain(|fence| !parts.iter().any(|p| p.fence == *fence && ends_lease(p)));
             }
             _ => {}

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 pub fn check(_: &Plan, end: &End) -> Result<(), String> {
     let mut completed = BTreeMap::new();
-    for entry in end.history.read() {
+    for entry in end.history.surviving() {
         let Event::Seen(seen) = entry.event else { continue };
         for status in seen {
             let p = status.progress;

@@ -1,6 +1,6 @@
 //! A batch is closed once, and only when every run of it was settled before.
 
-use super::ensure;
+use super::{ensure, lost_work::given_up};
 use crate::{End, Event, Plan};
 use std::collections::BTreeMap;
 use tidegate_core::settle::{Progress, Settled};
@@ -8,9 +8,11 @@ use tidegate_core::settle::{Progress, Settled};
 pub fn check(_: &Plan, end: &End) -> Result<(), String> {
     let mut open: BTreeMap<_, u64> = BTreeMap::new();
     for batch in &end.batches {
-        open.insert(batch.status.batch.id, batch.status.batch.runs);
+        // What is given up because its workers ended is settled by nobody.
+        let given_up = given_up(batch).len() as u64;
+        open.insert(batch.status.batch.id, batch.status.batch.runs - given_up);
     }
-    for entry in end.history.read() {
+    for entry in end.history.surviving() {
         match entry.event {
             Event::Settled { parts, answer: Settled::Applied, .. } => {
                 for part in parts {

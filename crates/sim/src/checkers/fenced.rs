@@ -10,7 +10,7 @@ use tidegate_core::{
 
 pub fn check(_: &Plan, end: &End) -> Result<(), String> {
     let mut newest: BTreeMap<(BatchId, u64), Fence> = BTreeMap::new();
-    for entry in end.history.read() {
+    for entry in end.history.surviving() {
         match entry.event {
             Event::Claimed { lease, .. } => {
                 for run in indexes(&lease) {

@@ -8,7 +8,7 @@ use tidegate_core::{Run, settle::Settled};
 pub fn check(plan: &Plan, end: &End) -> Result<(), String> {
     let ids = end.batches.iter().map(|batch| batch.status.batch.id);
     let batches: BTreeMap<_, _> = ids.zip(&plan.batches).collect();
-    for entry in end.history.read() {
+    for entry in end.history.surviving() {
         let Event::Settled { parts, answer: Settled::Applied, .. } = entry.event else { continue };
         for part in parts {
             let planned = batches[&part.batch];

@@ -7,6 +7,7 @@ mod derived_counts;
 mod durable;
 mod fenced;
 mod isolation;
+mod lost_work;
 mod nothing_vanishes;
 mod per_batch;
 mod same_bits;
@@ -17,13 +18,14 @@ use crate::{End, Plan};
 type Checker = fn(&Plan, &End) -> Result<(), String>;
 
 /// Every checker, with its law.
-const CHECKERS: [(&str, Checker); 11] = [
+const CHECKERS: [(&str, Checker); 12] = [
     ("law 1, per batch, not per item", per_batch::check),
     ("law 2, settled means durable", durable::check),
     ("law 3, fenced", fenced::check),
     ("law 4, same seed, same bits", same_bits::check),
     ("law 6, nothing vanishes", nothing_vanishes::check),
     ("law 7, isolation", isolation::check),
+    ("law 7, runs that end their workers", lost_work::check),
     ("law 8, only an item's own failure uses up an attempt", attempts::check),
     ("law 10, bounded", bounded::check),
     ("law 11, clean stop", clean_stop::check),

@@ -1,6 +1,6 @@
 //! Every run ends as done, with its result if it is to be kept, or as dead.
 
-use super::ensure;
+use super::{ensure, lost_work::given_up};
 use crate::{End, Plan, plan::BatchPlan, workload::Behaviour, world::BatchEnd};
 use std::collections::BTreeMap;
 use tidegate_core::{BatchState, ExceptionState, Run};
@@ -10,6 +10,7 @@ pub fn check(plan: &Plan, end: &End) -> Result<(), String> {
 }
 
 fn check_batch(planned: &BatchPlan, got: &BatchEnd) -> Result<(), String> {
+    let given_up = given_up(got);
     let mut results = BTreeMap::new();
     for page in &got.pages {
         for (index, result) in page.entries().ok_or("a page is damaged")? {
@@ -21,7 +22,8 @@ fn check_batch(planned: &BatchPlan, got: &BatchEnd) -> Result<(), String> {
         got.exceptions.iter().map(|exception| (exception.index, exception.state)).collect();
     for index in 0..planned.runs {
         let expected = planned.behaviour.of(&mut Run::new(planned.seed, index));
-        let dies = Behaviour::dead_after(expected, planned.retry.max_attempts).is_some();
+        let dies = Behaviour::dead_after(expected, planned.retry.max_attempts).is_some()
+            || given_up.contains(&index);
         let kept = !dies && planned.keep.keeps(index, planned.runs);
         let wanted = kept.then(|| expected.value.to_string());
         let found = results.remove(&index);

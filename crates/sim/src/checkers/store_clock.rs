@@ -10,7 +10,7 @@ use tidegate_core::{
 
 pub fn check(_: &Plan, end: &End) -> Result<(), String> {
     let mut until: BTreeMap<(BatchId, u64), (Fence, Duration)> = BTreeMap::new();
-    for entry in end.history.read() {
+    for entry in end.history.surviving() {
         match entry.event {
             Event::Claimed { lease, expires } => {
                 for run in indexes(&lease) {
@@ -29,9 +29,8 @@ pub fn check(_: &Plan, end: &End) -> Result<(), String> {
                 }
             }
             Event::GivenBack(leases) => {
-                for run in leases.iter().flat_map(indexes) {
-                    until.remove(&run);
-                }
+                let given = |fence: &Fence| leases.iter().any(|lease| lease.fence == *fence);
+                until.retain(|_, (fence, _)| !given(fence));
             }
             Event::Settled { parts, answer: Settled::Applied, .. } => {
                 for part in parts {

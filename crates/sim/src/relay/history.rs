@@ -54,6 +54,8 @@ pub enum Event {
         request: u64,
         /// What it took.
         ids: Vec<MessageId>,
+        /// Their places in the scenario.
+        messages: Vec<usize>,
     },
     /// A relay got an answer.
     Answered {
@@ -85,6 +87,8 @@ pub enum Event {
     Retried(Vec<MessageId>),
     /// Somebody removed dead messages.
     Dropped(Vec<MessageId>),
+    /// The store went back to an earlier state. These messages were published since, and are gone.
+    WentBack(Vec<usize>),
 }
 
 /// An event, when it was, and whose.

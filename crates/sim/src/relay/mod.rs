@@ -33,7 +33,7 @@ mod world;
 
 pub use hazards::{Hazard, Hazards};
 pub use history::{Entry, Event};
-pub use scenario::{Ending, LifePlan, Scenario};
+pub use scenario::{Ending, GoBack, LifePlan, Scenario};
 pub use world::{End, simulate};
 
 /// Simulates what `seed` plans with these hazards and checks every law; an error says which law broke,

@@ -4,7 +4,7 @@
 //! with more or less trouble in it.
 
 use super::{
-    dice::ms,
+    dice::{dice, ms},
     hazards::{Hazard, Hazards},
     ice::Frost,
     routing::Routing,
@@ -40,7 +40,23 @@ pub struct Scenario {
     pub lives: Vec<LifePlan>,
     /// What somebody decides about the dead.
     pub decisions: Vec<Decision>,
+    /// When the store goes back in time.
+    pub go_backs: Vec<GoBack>,
 }
+
+/// The store goes back in time, as a server does when a standby that is behind takes over. Relays live on.
+#[derive(Clone, Copy, Debug)]
+pub struct GoBack {
+    /// When.
+    pub at: Duration,
+    /// To what it was then.
+    pub to: Duration,
+}
+
+/// The trouble of worlds whose store goes back in time. Without that which lets an old request arrive at a sink at any
+/// time: there a history that was lost cannot be told from a broken law.
+const GOING_BACK: &str = "crash,restart,stop,relays,sinks,store,slow-store,outage,absent,hang,throttle,unknown,\
+    verdicts,refuse";
 
 /// A topic and what holds for it.
 #[derive(Clone, Debug)]
@@ -187,7 +203,24 @@ impl Scenario {
         let messages = messages(rng, &hazards, &topics);
         let lives = lives(rng, &hazards, routings.len());
         let decisions = decisions(rng, &hazards);
-        Self { seed, hazards, topics, routings, servers, messages, lives, decisions }
+        let go_backs = Vec::new();
+        Self { seed, hazards, topics, routings, servers, messages, lives, decisions, go_backs }
+    }
+
+    /// The world of a seed, whose store goes back in time now and then.
+    pub fn going_back(seed: u64) -> Self {
+        let hazards = Hazards::parse(GOING_BACK).expect("these are hazards");
+        let mut scenario = Self::from_seed(seed, hazards);
+        let mut rng = dice(seed, [0x60bac, 0, 0]);
+        let mut earliest = 0;
+        for _ in 0..rng.random_range(1..=4) {
+            let at = rng.random_range(earliest + 1..earliest + 6_000);
+            // Seldom by much: what nobody has read yet is lost without being missed.
+            let by = one_of(&mut rng, &[1, 10, 100, 500, 3_000]).min(at - earliest);
+            scenario.go_backs.push(GoBack { at: ms(at), to: ms(at - by) });
+            earliest = at;
+        }
+        scenario
     }
 
     /// The policy for a message.

@@ -34,7 +34,7 @@ struct State {
     /// How often each message was in a request.
     asked: BTreeMap<MessageId, u64>,
     /// How often each was looked at by itself.
-    tries: BTreeMap<MessageId, u32>,
+    tries: BTreeMap<usize, u32>,
     /// Messages that somebody has mended.
     mended: BTreeSet<usize>,
     /// There is no more trouble.
@@ -169,7 +169,7 @@ impl Server {
             }
             let (verdict, lands) = self.look(parcel);
             if lands {
-                accepted.push(parcel.id);
+                accepted.push(parcel);
             }
             if verdict != Verdict::Done {
                 held.extend(key);
@@ -177,7 +177,9 @@ impl Server {
             verdicts.push(verdict);
         }
         if !accepted.is_empty() {
-            self.history.add(life, Event::Accepted { request, ids: accepted });
+            let ids = accepted.iter().map(|parcel| parcel.id).collect();
+            let messages = accepted.iter().map(|parcel| parcel.message).collect();
+            self.history.add(life, Event::Accepted { request, ids, messages });
         }
         course.instead.clone().unwrap_or(Outcome::Answered(verdicts))
     }
@@ -187,7 +189,7 @@ impl Server {
         let nature = self.nature(parcel);
         let tries = {
             let mut state = self.state();
-            let tries = state.tries.entry(parcel.id).or_default();
+            let tries = state.tries.entry(parcel.message).or_default();
             *tries += 1;
             *tries
         };

@@ -16,8 +16,8 @@ use tidegate_core::{
     StoreError,
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
-        Progress, Sealed, Selection, Settled, Settlement, Share, Shared, Stored, Stuck, StuckQuery,
-        TroubleNote,
+        Progress, Sealed, Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck,
+        StuckQuery, TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -180,12 +180,8 @@ impl InspectOutbox for View {
         self.inner.message(id).await
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        self.inner.retry_dead(which, by).await
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        self.inner.drop_dead(which, by).await
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        self.inner.steer_dead(page).await
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {

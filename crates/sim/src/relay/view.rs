@@ -129,7 +129,7 @@ impl<'a> View<'a> {
                 let request = Request { ids: ids.clone(), sink: *sink, answer: None };
                 self.requests.insert(at, request);
             }
-            Event::Accepted { request, ids } => {
+            Event::Accepted { request, ids, .. } => {
                 let request = *request as Place;
                 let Some(sink) = self.requests.get(&request).map(|it| it.sink) else { return };
                 for (nth, id) in ids.iter().enumerate() {

@@ -110,6 +110,7 @@ async fn trouble(stage: &Stage, polls: &mut Vec<u64>) -> Result<(), String> {
     }
     scheduler.add(publish(stage.clone()), Fate::Lives);
     scheduler.add(decide(stage.clone()), Fate::Lives);
+    scheduler.add(go_back(stage.clone()), Fate::Lives);
     *polls = timeout(TROUBLE, scheduler).await.map_err(|_| "a relay does not stop")?;
     let errors = errors.lock().expect("nothing panics while it holds the lock");
     errors.first().map_or(Ok(()), |error| Err(error.clone()))
@@ -140,6 +141,22 @@ async fn publish(stage: Stage) {
             stage.history.add(nobody(&stage), Event::Published { id, message });
         }
         next += together;
+    }
+}
+
+async fn go_back(stage: Stage) {
+    for go_back in &stage.scenario.go_backs {
+        sleep_until(stage.history.instant(go_back.to)).await;
+        let (saved, before) = (stage.store.save(), stage.history.read().len());
+        sleep_until(stage.history.instant(go_back.at)).await;
+        let since = stage.history.read().split_off(before);
+        let published = |entry: &Entry| match entry.event {
+            Event::Published { message, .. } => Some(message),
+            _ => None,
+        };
+        let gone = since.iter().filter_map(published).collect();
+        stage.store.go_back(&saved);
+        stage.history.add(nobody(&stage), Event::WentBack(gone));
     }
 }
 

@@ -3,7 +3,7 @@
 //! Each delivery has a channel to itself while it lasts: what closes one, or comes back on it, is
 //! then about its own messages.
 
-use super::{answer, net};
+use super::{answer, known::Known, net};
 use crate::{Secret, dialer::Dialer, failure::Failure, server::Server};
 use lapin::{
     Channel, ConnectionProperties, Error, ExchangeKind,
@@ -12,10 +12,7 @@ use lapin::{
     types::{FieldTable, LongString, ShortString},
     uri::{AMQPAuthority, AMQPQueryString, AMQPUri},
 };
-use std::{
-    collections::HashSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How soon a silent connection is noticed: after two of these, in seconds.
 const HEARTBEAT: u16 = 20;
@@ -40,7 +37,7 @@ pub struct Connection {
     inner: lapin::Connection,
     idle: Mutex<Vec<Channel>>,
     /// The queues that are known to be there.
-    pub(super) declared: Mutex<HashSet<String>>,
+    pub(super) declared: Mutex<Known>,
 }
 
 impl Connection {

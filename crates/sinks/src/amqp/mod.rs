@@ -6,6 +6,7 @@
 mod answer;
 mod config;
 mod connection;
+mod known;
 mod net;
 mod publish;
 mod request;
@@ -120,5 +121,10 @@ impl Sink for Amqp {
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
         self.0.deliver(delivery).await
+    }
+
+    /// A quorum queue without a majority confirms nothing, while others do.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.0.protocol().form.routing_key.destination(item)
     }
 }

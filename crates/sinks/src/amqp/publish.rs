@@ -3,6 +3,7 @@
 use super::{
     answer::{self, Fate},
     connection::Connection,
+    known::Known,
     request::Request,
 };
 use crate::{broker::Reply, failure::Failure};
@@ -11,10 +12,7 @@ use lapin::{
     options::{BasicPublishOptions, QueueDeclareOptions},
     types::{AMQPValue, FieldTable, LongString, ShortString},
 };
-use std::{
-    collections::HashSet,
-    sync::{MutexGuard, PoisonError},
-};
+use std::sync::{MutexGuard, PoisonError};
 use tidegate_core::sink::Item;
 use tokio::time::{Instant, timeout_at};
 
@@ -37,7 +35,7 @@ impl Connection {
         };
         match timeout_at(deadline, declare).await {
             Ok(Ok(())) => {
-                self.declared().insert(queue.to_owned());
+                self.declared().insert(queue);
                 Ok(())
             }
             Ok(Err(error)) => Err(answer::undeclared(&error, queue)),
@@ -109,7 +107,7 @@ impl Connection {
         }
     }
 
-    fn declared(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn declared(&self) -> MutexGuard<'_, Known> {
         self.declared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ const PERSISTENT: u8 = 2;
 #[derive(Clone, Debug)]
 pub struct Form {
     exchange: ShortString,
-    routing_key: Pattern,
+    pub routing_key: Pattern,
     declares: bool,
 }
 

@@ -2,7 +2,9 @@
 //! none.
 //!
 //! Done means that Dataverse says so of the record: of all records of a request to a standard
-//! table, which is a transaction; of each record of an elastic table or of a `$batch`.
+//! table, which is a transaction; of each record of an elastic table or of a `$batch`. No request holds
+//! the same record twice, nor two records of which the second may be stored without the first although
+//! its key says that it must follow.
 
 mod answer;
 mod batch;
@@ -20,6 +22,7 @@ use crate::{
     hints::hint,
     reason,
     retry_after::retry_after,
+    rounds::spread,
 };
 use answer::{Asked, judge};
 use async_trait::async_trait;
@@ -30,7 +33,7 @@ use reqwest::{
 };
 use std::time::{Duration, SystemTime};
 use tidegate_core::sink::{
-    Answer, Budget, BudgetKind, Delivery, Hint, Outcome, Sink, SinkCapabilities, SinkError,
+    Answer, Budget, BudgetKind, Delivery, Hint, Item, Outcome, Sink, SinkCapabilities, SinkError,
 };
 use token::Tokens;
 
@@ -138,20 +141,22 @@ impl Sink for Dataverse {
             return Failure::Broken(format!("there is no connection {}", delivery.connection))
                 .into();
         };
-        let parts = match self.form.parts(delivery.items) {
+        let sent = self.form.first(delivery.items);
+        let items: Vec<Item<'_>> = sent.iter().map(|&at| delivery.items[at]).collect();
+        let told =
+            |outcome, hint| Answer { outcome: spread(outcome, &sent, delivery.items.len()), hint };
+        let parts = match self.form.parts(&items) {
             Ok(parts) => parts,
-            Err(reason) => {
-                return Answer { outcome: Outcome::Refused(reason), hint: Hint::default() };
-            }
+            Err(reason) => return told(Outcome::Refused(reason), Hint::default()),
         };
-        let items = delivery.items.len();
-        let asked = Asked { user: &user.user, items, message: self.form.message };
+        let asked = Asked { user: &user.user, items: items.len(), message: self.form.message };
         match self.send(user, self.request(parts)).await {
-            Ok(reply) => Answer {
-                outcome: judge(&reply, asked, SystemTime::now()),
-                hint: hint(&reply.headers),
-            },
+            Ok(reply) => told(judge(&reply, asked, SystemTime::now()), hint(&reply.headers)),
             Err(failure) => failure.into(),
         }
+    }
+
+    fn one_per_key(&self) -> bool {
+        self.form.one_per_key()
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     ConfigError,
     record::{Record, quoted},
 };
+use std::collections::HashSet;
 use tidegate_core::sink::Item;
 use url::Url;
 
@@ -30,6 +31,8 @@ pub struct Form {
     /// The quoted type of the records.
     kind: String,
     key: Option<Key>,
+    /// Whether each record has an answer of its own.
+    answers_each: bool,
 }
 
 /// What is sent.
@@ -67,7 +70,44 @@ impl Form {
             table: config.table.clone(),
             kind: quoted(&format!("Microsoft.Dynamics.CRM.{}", config.entity)),
             key: config.key.clone(),
+            answers_each: config.elastic || message == Message::DeleteEach,
         })
+    }
+
+    /// Whether two items of a key can rarely be in one request: they fail apart, or are about one record.
+    pub fn one_per_key(&self) -> bool {
+        self.answers_each || self.key.is_some()
+    }
+
+    /// The places of items that can be sent in one request. None is sent with one before it that it must
+    /// follow: if records fail apart, one of the same key. No two are about the same record: of such,
+    /// UpdateMultiple carries out the first and ignores the others without a word, and UpsertMultiple
+    /// fails as a whole.
+    pub fn first(&self, items: &[Item<'_>]) -> Vec<usize> {
+        let (mut taken, mut keys, mut held) = (Vec::new(), HashSet::new(), HashSet::new());
+        let mut records = HashSet::new();
+        for (at, item) in items.iter().enumerate() {
+            let waits = item
+                .order()
+                .is_some_and(|key| held.contains(key) || self.answers_each && keys.contains(key));
+            if waits || self.record_of(item).is_some_and(|record| !records.insert(record)) {
+                held.extend(item.order());
+            } else {
+                keys.extend(item.order());
+                taken.push(at);
+            }
+        }
+        taken
+    }
+
+    /// The record that an item is about. Dataverse compares text without regard to case.
+    fn record_of(&self, item: &Item<'_>) -> Option<String> {
+        let record = Record::read(item.text().ok()?).ok()?;
+        let name = match self.key.as_ref()? {
+            Key::Primary(name) => guid(name, &record).ok()?.as_str().to_owned(),
+            Key::Alternate(names) => reference(&self.table, names, &record).ok()?,
+        };
+        Some(name.to_lowercase())
     }
 
     /// An address of the Web API.
@@ -209,6 +249,32 @@ mod tests {
         let line = format!("\r\n\r\nDELETE /api/data/v9.2/accounts({ID}) HTTP/1.1\r\n");
         assert!(batch.body.contains(&line), "{}", batch.body);
         assert_eq!(batch.prefer, "odata.continue-on-error");
+    }
+
+    #[test]
+    fn no_request_holds_a_record_twice_or_what_must_follow_another() {
+        let base = "url = 'https://org.crm.dynamics.com'\ntable = 'accounts'\nentity = 'account'\n\
+                    tenant = 't'\nusers = []\n";
+        let first = |rest: &str, items: &[(Option<&str>, &str)]| {
+            let config: Config = toml::from_str(&format!("{base}{rest}")).unwrap();
+            let item = |&(key, no): &(_, &str)| (key, format!(r#"{{"no":"{no}"}}"#));
+            let items: Vec<_> = items.iter().map(item).collect();
+            let item = |(key, payload)| Item { key, ..Item::record("1", payload) };
+            let items: Vec<_> = items.iter().map(|(key, payload)| item((*key, payload))).collect();
+            Form::new(&config).unwrap().first(&items)
+        };
+        let (a, b) = (Some("a"), Some("b"));
+        let mixed = [(a, "1"), (a, "2"), (b, "A"), (b, "a"), (b, "3"), (None, "1"), (None, "4")];
+        let upsert = "operation = 'upsert'\nkey = ['no']";
+        assert_eq!(
+            first(upsert, &mixed),
+            [0, 1, 2, 6],
+            "`A` and `a` are one record, and 3 follows it"
+        );
+        let elastic = format!("{upsert}\nelastic = true");
+        assert_eq!(first(&elastic, &mixed), [0, 2, 6], "records fail apart");
+        assert_eq!(first("operation = 'delete'\nkey = ['no']", &mixed), [0, 2, 6]);
+        assert_eq!(first("operation = 'create'", &mixed), [0, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

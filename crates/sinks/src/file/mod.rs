@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use request::{Form, Lines};
 use std::{path::Path, time::Duration};
 use tidegate_core::sink::{
-    Answer, Delivery, Hint, Outcome, Sink, SinkCapabilities, SinkError, Verdict,
+    Answer, Delivery, Hint, Item, Outcome, Sink, SinkCapabilities, SinkError, Verdict,
 };
 use tokio::{task::spawn_blocking, time::timeout};
 
@@ -114,5 +114,10 @@ impl Sink for FileSink {
             Err(reason) => Outcome::Refused(reason),
         };
         Answer { outcome, hint: Hint::default() }
+    }
+
+    /// Files may be on different disks.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.form.pattern.destination(item)
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Done means a 2xx, or a 2xx of its own for the item. A service can recognize items that come
 //! again by a header (`id_header`, one request per item) or by a field (`id_field`).
+//!
+//! A service may take the second item of a request and refuse the first. So a request carries one item
+//! of each key that orders items; what follows in a key goes into a later request.
 
 mod answer;
 mod cloudevents;
@@ -20,6 +23,7 @@ use crate::{
     hints::hint,
     reason,
     retry_after::retry_after,
+    rounds::{first, spread},
 };
 use answer::{Asked, judge};
 use async_trait::async_trait;
@@ -149,25 +153,34 @@ impl Sink for Http {
             return Failure::Broken(format!("there is no connection {}", delivery.connection))
                 .into();
         };
-        let parts = match self.parts(delivery.items) {
+        let sent = first(delivery.items);
+        let items: Vec<Item<'_>> = sent.iter().map(|&at| delivery.items[at]).collect();
+        let told =
+            |outcome, hint| Answer { outcome: spread(outcome, &sent, delivery.items.len()), hint };
+        let parts = match self.parts(&items) {
             Ok(parts) => parts,
-            Err(reason) => {
-                return Answer { outcome: Outcome::Refused(reason), hint: Hint::default() };
-            }
+            Err(reason) => return told(Outcome::Refused(reason), Hint::default()),
         };
         let asked = Asked {
             connection: name,
-            items: delivery.items.len(),
+            items: items.len(),
             addressed: self.form.template.has_places(),
             message: self.form.body.is_message(),
             recognizable: self.form.id_header.is_some(),
         };
         match self.client.send(self.request(parts, credential)).await {
-            Ok(reply) => Answer {
-                outcome: judge(&reply, asked, SystemTime::now()),
-                hint: hint(&reply.headers),
-            },
+            Ok(reply) => told(judge(&reply, asked, SystemTime::now()), hint(&reply.headers)),
             Err(failure) => failure.into(),
         }
+    }
+
+    /// A service may have an answer for each item of a group.
+    fn one_per_key(&self) -> bool {
+        !self.form.body.is_single()
+    }
+
+    /// The host is the same for all, but each topic may have a path of its own.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.form.template.has_topic().then(|| item.topic.to_owned())
     }
 }

@@ -61,6 +61,11 @@ impl Template {
         !self.places.is_empty()
     }
 
+    /// Whether items of different topics have different addresses.
+    pub fn has_topic(&self) -> bool {
+        self.places.contains(&Place::Topic)
+    }
+
     /// Its scheme, host and port, with another path and query.
     pub fn at(&self, target: &str) -> Url {
         let (path, query) = match target.split_once('?') {

@@ -204,4 +204,9 @@ impl Sink for Kafka {
         }
         Answer { outcome: self.send_all(delivery.items).await, hint: Hint::default() }
     }
+
+    /// A topic whose partitions have no leader takes nothing, while others do.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.topic.destination(item)
+    }
 }

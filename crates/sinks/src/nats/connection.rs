@@ -20,8 +20,9 @@ use async_nats::{
 use std::{
     collections::HashMap,
     future::IntoFuture,
+    net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -47,42 +48,150 @@ const LOOK: Duration = Duration::from_secs(1);
 /// An open connection to one server.
 pub struct Connection {
     jetstream: jetstream::Context,
-    state: watch::Receiver<State>,
+    shared: Arc<Shared>,
     /// Whether a stream has taken a message.
     is_heard: AtomicBool,
+}
+
+/// What a connection and its client's events have in common.
+#[derive(Default)]
+struct Shared {
+    state: watch::Sender<State>,
+    /// How many messages are under way, by subject.
+    under_way: Mutex<HashMap<String, usize>>,
 }
 
 /// What a connection has come to.
 #[derive(Default)]
 struct State {
     lost: Option<Failure>,
-    /// By subject, why there is no answer.
+    /// By subject, why there is no answer. Only of subjects that have a message under way: a
+    /// connection may see any number of subjects, and a right may be given later.
     forbidden: HashMap<String, String>,
+}
+
+/// Hears the client's events. When the client has ended, there are none any more.
+struct Ear(Arc<Shared>);
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        self.0.lose(Failure::Unavailable("the connection to NATS has ended".to_owned()));
+    }
 }
 
 /// A message under way.
 pub struct Sent {
-    subject: String,
+    subject: Subject,
     ack: PublishAckFuture,
 }
 
+/// A subject with a message under way.
+struct Subject {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+impl Subject {
+    fn new(name: &str, shared: &Arc<Shared>) -> Self {
+        *shared.under_way().entry(name.to_owned()).or_default() += 1;
+        Self { name: name.to_owned(), shared: Arc::clone(shared) }
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        let mut under_way = self.shared.under_way();
+        let Some(count) = under_way.get_mut(&self.name) else { return };
+        *count -= 1;
+        if *count == 0 {
+            under_way.remove(&self.name);
+            let name = &self.name;
+            self.shared.state.send_if_modified(|state| {
+                state.forbidden.remove(name);
+                false
+            });
+        }
+    }
+}
+
+impl Shared {
+    /// Takes note of what an event means.
+    fn note(&self, event: &Event) {
+        match answer::meaning(event) {
+            Meaning::Nothing => {}
+            Meaning::Lost(failure) => self.lose(failure),
+            Meaning::Forbidden { subject, reason } => {
+                let under_way = self.under_way();
+                if under_way.contains_key(&subject) {
+                    self.state.send_modify(|state| {
+                        state.forbidden.insert(subject, reason);
+                    });
+                }
+            }
+        }
+    }
+
+    fn lose(&self, failure: Failure) {
+        self.state.send_modify(|state| {
+            state.lost.get_or_insert(failure);
+        });
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Connection {
+    /// Connects to the first of the server's addresses that takes it.
     pub async fn open(
         server: &Server,
         dialer: &Dialer,
         credential: &Credential,
     ) -> Result<Self, Failure> {
-        // The client resolves the name again: it must be able to compare it with the certificate.
-        dialer.judge(server).await?;
-        let (sender, state) = watch::channel(State::default());
+        let addresses = dialer.resolve(server).await?;
+        Self::open_at(server, &addresses, dialer, credential).await
+    }
+
+    /// The client gets addresses that were judged, and no name that it would resolve again.
+    async fn open_at(
+        server: &Server,
+        addresses: &[SocketAddr],
+        dialer: &Dialer,
+        credential: &Credential,
+    ) -> Result<Self, Failure> {
+        let mut last = Failure::Unavailable(format!("{server} has no address"));
+        let within = CONNECT / u32::try_from(addresses.len()).unwrap_or(1).max(1);
+        for address in addresses {
+            last = match Self::connect(server, *address, within, dialer, credential).await {
+                Err(Failure::Unavailable(problem)) => Failure::Unavailable(problem),
+                answer => return answer,
+            };
+        }
+        Err(last)
+    }
+
+    async fn connect(
+        server: &Server,
+        address: SocketAddr,
+        within: Duration,
+        dialer: &Dialer,
+        credential: &Credential,
+    ) -> Result<Self, Failure> {
+        let shared = Arc::new(Shared::default());
+        let ear = Ear(Arc::clone(&shared));
         let made = Arc::new(AtomicBool::new(false));
         let scheme = if server.secure { "tls" } else { "nats" };
-        let address: ServerAddr = format!("{scheme}://{server}")
+        let address: ServerAddr = format!("{scheme}://{address}")
             .parse()
             .map_err(|error| Failure::Broken(format!("{server} is no address: {error}")))?;
         let options = options(credential.clone(), Arc::clone(&made))
-            .tls_client_config(dialer.tls())
-            .event_callback(move |event| note(&sender, &event));
+            .connection_timeout(within)
+            .tls_client_config(dialer.tls_of(server)?)
+            .event_callback(move |event| {
+                ear.0.note(&event);
+                std::future::ready(())
+            });
         let client = options
             .connect(address)
             .await
@@ -90,21 +199,22 @@ impl Connection {
         made.store(true, Relaxed);
         let jetstream =
             ContextBuilder::new().max_ack_inflight(UNDER_WAY).timeout(FOREVER).build(client);
-        Ok(Self { jetstream, state, is_heard: AtomicBool::new(false) })
+        Ok(Self { jetstream, shared, is_heard: AtomicBool::new(false) })
     }
 
     pub fn is_alive(&self) -> bool {
-        self.state.borrow().lost.is_none()
+        self.shared.state.borrow().lost.is_none()
     }
 
     /// Asks for the account: it has JetStream or not.
     pub async fn check(&self) -> Result<(), Failure> {
+        let asked = Subject::new("$JS.API.INFO", &self.shared);
         tokio::select! {
             account = self.jetstream.query_account() => {
                 account.map(drop).map_err(|error| answer::unchecked(&error))
             }
             // Who may not ask may still publish.
-            ended = self.ended("$JS.API.INFO") => ended.map(drop),
+            ended = self.ended(&asked.name) => ended.map(drop),
         }
     }
 
@@ -123,13 +233,14 @@ impl Connection {
     /// Sends a message, or says what became of it.
     pub async fn send(&self, request: Request, deadline: Instant) -> Result<Sent, Reply> {
         let Request { subject, message } = request;
-        let publish = self.jetstream.send_publish(subject.clone(), message);
+        let subject = Subject::new(&subject, &self.shared);
+        let publish = self.jetstream.send_publish(subject.name.clone(), message);
         tokio::select! {
             biased;
-            ended = self.ended(&subject) => Err(ended),
+            ended = self.ended(&subject.name) => Err(ended),
             sent = timeout_at(deadline, publish) => match sent {
                 Ok(Ok(ack)) => Ok(Sent { subject, ack }),
-                Ok(Err(error)) => Err(answer::refused(&error, &subject)),
+                Ok(Err(error)) => Err(answer::refused(&error, &subject.name)),
                 Err(_) => Err(Err(Failure::TimedOut)),
             },
         }
@@ -145,16 +256,16 @@ impl Connection {
                     self.is_heard.store(true, Relaxed);
                     Ok(Verdict::Done)
                 }
-                Err(error) => answer::refused(&error, &subject),
+                Err(error) => answer::refused(&error, &subject.name),
             },
-            ended = self.ended(&subject) => ended,
+            ended = self.ended(&subject.name) => ended,
             () = sleep_until(deadline) => Err(Failure::TimedOut),
         }
     }
 
     /// Returns when no answer will come for what was sent to a subject.
     async fn ended(&self, subject: &str) -> Reply {
-        let mut state = self.state.clone();
+        let mut state = self.shared.state.subscribe();
         let ended = |state: &State| state.lost.is_some() || state.forbidden.contains_key(subject);
         match state.wait_for(ended).await {
             Ok(state) => match (&state.lost, state.forbidden.get(subject)) {
@@ -176,22 +287,11 @@ fn options(credential: Credential, made: Arc<AtomicBool>) -> ConnectOptions {
         })
     })
     .name("tidegate")
-    .connection_timeout(CONNECT)
     .ping_interval(PING)
     .max_reconnects(1)
+    // What a server tells of others was judged by nobody.
     .ignore_discovered_servers()
 }
 
-/// Takes note of what an event means.
-fn note(state: &watch::Sender<State>, event: &Event) -> std::future::Ready<()> {
-    match answer::meaning(event) {
-        Meaning::Nothing => {}
-        Meaning::Lost(failure) => state.send_modify(|state| {
-            state.lost.get_or_insert(failure);
-        }),
-        Meaning::Forbidden { subject, reason } => state.send_modify(|state| {
-            state.forbidden.insert(subject, reason);
-        }),
-    }
-    std::future::ready(())
-}
+#[cfg(test)]
+mod tests;

@@ -133,4 +133,9 @@ impl Sink for Nats {
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
         self.0.deliver(delivery).await
     }
+
+    /// A stream without a leader acknowledges nothing, while others do.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.0.protocol().form.subject.destination(item)
+    }
 }

@@ -18,7 +18,7 @@ const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'.').add(b'*').add(b'>').add
 /// How messages are made.
 #[derive(Clone, Debug)]
 pub struct Form {
-    subject: Pattern,
+    pub subject: Pattern,
 }
 
 /// A message to publish.

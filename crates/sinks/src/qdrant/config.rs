@@ -17,6 +17,9 @@ const MAX_GROUP: usize = 10_000;
 /// So that points with 3,072 numbers stay below the 32 MB that Qdrant takes by default.
 const USUAL_GROUP: usize = 256;
 
+/// Where Qdrant itself keeps a point's id.
+pub(super) const ID_FIELD: &str = "id";
+
 /// The longest vector that Qdrant takes.
 const MAX_SIZE: u32 = 65_536;
 
@@ -88,7 +91,7 @@ fn vector() -> String {
 }
 
 fn id() -> String {
-    "id".to_owned()
+    ID_FIELD.to_owned()
 }
 
 impl Config {

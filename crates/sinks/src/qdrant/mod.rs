@@ -172,4 +172,9 @@ impl Sink for Qdrant {
             Err(_) => Failure::TimedOut.into(),
         }
     }
+
+    /// A collection may be busy, locked or missing while others are not.
+    fn destination(&self, item: &Item<'_>) -> Option<String> {
+        self.form.collection.destination(item)
+    }
 }

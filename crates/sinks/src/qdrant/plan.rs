@@ -35,16 +35,16 @@ impl<'a> Plan<'a> {
         let mut plan = Self { entries: Vec::with_capacity(items.len()), held: HashSet::new() };
         for item in items {
             let state = match form.write(item) {
-                _ if item.key.is_some_and(|key| plan.held.contains(key)) => {
+                _ if item.order().is_some_and(|key| plan.held.contains(key)) => {
                     State::Settled(Verdict::Behind)
                 }
                 Ok(write) => State::Open(write),
                 Err(reason) => {
-                    plan.held.extend(item.key);
+                    plan.held.extend(item.order());
                     State::Settled(Verdict::Dead(reason))
                 }
             };
-            plan.entries.push(Entry { key: item.key, state });
+            plan.entries.push(Entry { key: item.order(), state });
         }
         // From here on, it holds the keys of what fails when it is sent.
         plan.held.clear();

@@ -1,13 +1,19 @@
 //! Items → writes, writes → the body of a batch.
 
-use super::{config::Config, id::PointId};
+use super::{
+    config::{Config, ID_FIELD},
+    id::PointId,
+};
 use crate::{
     ConfigError,
     pattern::{Pattern, verbatim},
     record::Record,
 };
 use std::collections::HashSet;
-use tidegate_core::{headers::OPERATION, sink::Item};
+use tidegate_core::{
+    headers::{KEY_USE, OPERATION, ORDER_ONLY},
+    sink::Item,
+};
 use url::Url;
 
 /// Where Qdrant keeps a point's payload, and so do messages in its own form.
@@ -33,6 +39,19 @@ pub struct Write {
     id: PointId,
     /// The point in JSON; a point without one is deleted.
     point: Option<String>,
+}
+
+/// Whether a write is about a point that must have been there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    New,
+    Existing,
+}
+
+impl Target {
+    fn of(operation: &str) -> Self {
+        if operation == "UPDATE" { Self::Existing } else { Self::New }
+    }
 }
 
 /// The body of a request, and how many answers it must have.
@@ -80,41 +99,76 @@ impl Form {
         let collection = self.collection.fill(item, verbatim)?;
         check_name(&collection)?;
         let operation = item.headers.get(OPERATION).unwrap_or("INSERT");
-        let (id, point) = match operation.trim().to_ascii_uppercase().as_str() {
+        let operation = operation.trim().to_ascii_uppercase();
+        let (id, point) = match operation.as_str() {
             "INSERT" | "UPDATE" => {
                 let record = Record::read(item.text()?)?;
-                let (id, own) = self.id(item, Some(&record));
-                let id = id.ok_or("the item has no id")?;
+                let (id, own) = match self.id(item, Some(&record), Target::of(&operation)) {
+                    Ok(named) => named,
+                    // What it lacks first of all may be something else.
+                    Err(reason) => return Err(self.vector(&record).err().unwrap_or(reason)),
+                };
                 (id, Some(self.point(id, own, &record)?))
             }
             "DELETE" => {
                 // It needs no payload, but one with an id says more than the key.
                 let record = item.text().ok().and_then(|text| Record::read(text).ok());
-                let (id, own) = self.id(item, record.as_ref());
-                let known = own || item.key.is_some();
-                (id.filter(|_| known).ok_or("nothing says what to delete: it needs a key")?, None)
+                (self.id(item, record.as_ref(), Target::Existing)?.0, None)
             }
             _ => return Err("the header `operation` is none of INSERT, UPDATE, DELETE".to_owned()),
         };
         Ok(Write { collection, id, point })
     }
 
-    /// What the item's point is called, and whether a field of the record says so.
-    fn id(&self, item: &Item<'_>, record: Option<&Record<'_>>) -> (Option<PointId>, bool) {
-        let own = record.and_then(|record| record.text(&self.id_field).ok());
+    /// What the item's point is called, and whether a field of the record says so; or why nobody can tell.
+    /// A write to a point that nobody meant succeeds in Qdrant, and so does a deletion of one that never
+    /// was: so a name is never guessed.
+    fn id(
+        &self,
+        item: &Item<'_>,
+        record: Option<&Record<'_>>,
+        target: Target,
+    ) -> Result<(PointId, bool), String> {
+        let field = &self.id_field;
+        let own = record.and_then(|record| record.text(field).ok());
         if let Some(id) = own.and_then(|text| PointId::from_field(&text)) {
-            return (Some(id), true);
+            return Ok((id, true));
         }
-        let entity = item.key.or(Some(item.id)).filter(|name| !name.is_empty());
-        (entity.map(PointId::of), false)
+        if item.headers.get(KEY_USE) == Some(ORDER_ONLY) {
+            return Err(format!(
+                "nothing says which point is meant: field `{field}` is missing or is not a point's id, \
+                 and the key only keeps the order"
+            ));
+        }
+        if target == Target::Existing && field != ID_FIELD {
+            return Err(format!(
+                "nothing says which point is meant: `id_field` says that field `{field}` does, but it is \
+                 missing or is not a point's id"
+            ));
+        }
+        let name = match target {
+            Target::New => item.key.or(Some(item.id)),
+            Target::Existing => item.key,
+        };
+        let name = name.filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| {
+            format!("nothing says which point is meant: it needs a key, or field `{field}`")
+        })?;
+        Ok((PointId::of(name), false))
+    }
+
+    /// The record's vector, or vectors by name.
+    fn vector<'r>(&self, record: &'r Record<'_>) -> Result<&'r str, String> {
+        let field = &self.vector_field;
+        let vector = record.raw(field).unwrap_or("null");
+        if vector.starts_with(['[', '{']) {
+            return Ok(vector);
+        }
+        Err(format!("field `{field}` holds no vector: it needs a list or an object"))
     }
 
     fn point(&self, id: PointId, own: bool, record: &Record<'_>) -> Result<String, String> {
-        let field = &self.vector_field;
-        let vector = record.raw(field).unwrap_or("null");
-        if !vector.starts_with(['[', '{']) {
-            return Err(format!("field `{field}` holds no vector: it needs a list or an object"));
-        }
+        let vector = self.vector(record)?;
         let mut point = format!("{{\"id\":{},\"vector\":{vector},\"payload\":", id.to_json());
         self.payload(&mut point, own, record)?;
         point.push('}');

@@ -46,6 +46,8 @@ mod lines;
 mod messages;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(all(feature = "http", feature = "dataverse"))]
+mod order;
 #[cfg(feature = "qdrant")]
 mod qdrant;
 #[cfg(feature = "redis")]

@@ -13,8 +13,8 @@ use tidegate_core::{
     InspectOutbox, MessageId, StoreError, WorkerId,
     limits::MAX_LISTED,
     outbox::{
-        AuditLine, DeadGroup, OnDead, OutboxStatus, Outstanding, RelayStatus, Selection, Stored,
-        Stuck, StuckQuery, StuckState, TopicStatus,
+        AuditLine, DeadGroup, Decision, OnDead, OutboxStatus, Outstanding, RelayStatus, SteerPage,
+        Steered, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
     },
 };
 
@@ -54,20 +54,14 @@ impl InspectOutbox for Sqlite {
         .await
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let by = by.clone();
-        let retry = move |sql: &Sql<'_>| steer::retry(sql, &which, &by);
-        let retried = self.write("retry dead messages", retry).await?;
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
+        let operation = match page.decision {
+            Decision::Retry => "retry dead messages",
+            Decision::Drop => "drop dead messages",
+        };
+        let steered = self.write(operation, move |sql| steer::steer(sql, &page)).await?;
         self.hint_messages();
-        Ok(retried)
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let by = by.clone();
-        let drop = move |sql: &Sql<'_>| steer::drop(sql, &which, &by);
-        let dropped = self.write("drop dead messages", drop).await?;
-        self.hint_messages();
-        Ok(dropped)
+        Ok(steered)
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -87,9 +81,8 @@ fn status(sql: &Sql) -> Result<OutboxStatus, Failure> {
         topics: sql.rows(include_str!("../sql/outbox/inspect_status.sql"), [], topic)?,
         relays: sql.rows(include_str!("../sql/outbox/inspect_relays.sql"), [now.0], relay)?,
         sinks: trouble::read(sql, now)?,
-        holder: None,
-        oldest_snapshot: None,
         limit: publish::limit(sql)?,
+        ..OutboxStatus::default()
     })
 }
 

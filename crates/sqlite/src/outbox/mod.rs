@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use tidegate_core::{
     Outbox, StoreError,
     outbox::{
-        Claim, ClaimRequest, GiveBack, Lane, LaneLease, Settled, Settlement, Share, Shared,
+        Claim, ClaimRequest, Epoch, GiveBack, Lane, LaneLease, Settled, Settlement, Share, Shared,
         TroubleNote,
     },
 };
@@ -29,10 +29,12 @@ impl Outbox for Sqlite {
     }
 
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        check_epoch("claim messages", &request.epoch)?;
         self.read("claim messages", move |sql| claim::claim(sql, &request)).await
     }
 
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
+        check_epoch("settle messages", &settlement.epoch)?;
         self.write("settle messages", move |sql| settle::settle(sql, &settlement)).await
     }
 
@@ -47,6 +49,12 @@ impl Outbox for Sqlite {
     async fn published(&self) {
         self.0.messages.notified().await;
     }
+}
+
+/// A file has one epoch: it does not go back in time while a process has it open, unless somebody restores a backup
+/// into it, which the numbers of settlements tell.
+fn check_epoch(operation: &'static str, epoch: &Epoch) -> Result<(), StoreError> {
+    if *epoch == Epoch::default() { Ok(()) } else { Err(StoreError::went_back(operation)) }
 }
 
 /// Rows as the JSON array of arrays that statements take them as.

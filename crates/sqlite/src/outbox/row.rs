@@ -24,16 +24,17 @@ pub(super) fn message(name: &str, row: &Row<'_>, now: Millis) -> rusqlite::Resul
         None => Some(Headers::new()),
         Some(text) => serde_json::from_str(&text).ok(),
     })?;
+    let published_ms: i64 = row.get("published_ms")?;
     let not_before = row.get::<_, Option<i64>>("not_before_ms")?.map(Millis);
     Ok(Message {
         id: MessageId(id),
-        name: format!("{name}-{id}"),
+        name: Message::name_of(name, published_ms.unsigned_abs().into(), MessageId(id)),
         lane: lane(row)?,
         topic: row.get("topic")?,
         key: row.get("key")?,
         headers,
         payload: row.get("payload")?,
-        published_ms: row.get("published_ms")?,
+        published_ms,
         origin: Origin::Lane { due_in: not_before.filter(|at| *at > now).map(|at| at.since(now)) },
     })
 }

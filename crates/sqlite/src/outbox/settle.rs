@@ -5,11 +5,15 @@ use crate::{
     errors::Failure,
     sql::{Millis, Sql, array},
 };
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tidegate_core::outbox::{
-    Choice, HeldKey, Lag, Lane, Pattern, SetAside, Settled, Settlement, StuckState, Topics, Waiting,
+use tidegate_core::{
+    StoreError,
+    outbox::{
+        Choice, HeldKey, Lag, Lane, Pattern, SetAside, Settled, Settlement, StuckState, Topics,
+        Waiting,
+    },
 };
 
 pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Failure> {
@@ -23,17 +27,22 @@ pub(super) fn settle(sql: &Sql, settlement: &Settlement) -> Result<Settled, Fail
     Ok(Settled { late, freed: tend(sql, touched, now)? })
 }
 
-/// Returns the lanes that are held.
+/// Returns the lanes that are held: none for a copy of an earlier settlement that arrives late.
 fn move_on(sql: &Sql, settlement: &Settlement) -> Result<BTreeSet<Lane>, Failure> {
     let lanes = settlement.lanes.iter();
-    let lanes = lanes.map(|it| json!([it.lane.0, it.fence.0, it.cursor]));
+    let lanes = rows(lanes.map(|it| json!([it.lane.0, it.fence.0, it.cursor])));
     let number = settlement.number as i64;
-    let params = params![rows(lanes), number];
-    let held = sql.rows(include_str!("../sql/outbox/settle_lanes.sql"), params, row::lane)?;
-    let held = held.into_iter().collect();
-    let params = params![numbers(&held), number];
-    sql.execute(include_str!("../sql/outbox/settle_number.sql"), params)?;
-    Ok(held)
+    let (noted, found) = (include_str!("../sql/outbox/settle_number.sql"), |_: &Row<'_>| Ok(()));
+    if sql.row(noted, params![lanes, number], found)?.is_none() {
+        let last = include_str!("../sql/outbox/settle_last.sql");
+        let last: Option<i64> = sql.row(last, [lanes], |row| row.get("number"))?;
+        return match last {
+            Some(last) if number > last + 1 => Err(StoreError::went_back("settle messages").into()),
+            _ => Ok(BTreeSet::new()),
+        };
+    }
+    let held = sql.rows(include_str!("../sql/outbox/settle_lanes.sql"), [lanes], row::lane)?;
+    Ok(held.into_iter().collect())
 }
 
 fn write_lags(sql: &Sql, settlement: &Settlement, held: &BTreeSet<Lane>) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use tidegate_core::{
     Fence, MessageId,
-    outbox::{Gained, GiveBack, LANES, Lag, Lane, LaneLease, Route, Share, Shared},
+    outbox::{Epoch, Gained, GiveBack, LANES, Lag, Lane, LaneLease, Route, Share, Shared},
 };
 
 pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
@@ -23,6 +23,8 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     let kept = sql.rows(include_str!("../sql/outbox/share_kept.sql"), held, row::lane)?;
     let params = params![relay, numbers(&kept)];
     sql.execute(include_str!("../sql/outbox/share_unknown.sql"), params)?;
+    // One that has no lanes left numbers its settlements anew, also if it gets some now.
+    forget_numbers(sql)?;
     let share = usize::from(LANES).div_ceil(relays);
     let params = params![relay, share.saturating_sub(kept.len())];
     let free: Vec<Lane> =
@@ -37,7 +39,15 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     }
     let lost = request.held.iter().map(|lease| lease.lane).filter(|lane| !kept.contains(lane));
     let (lost, surplus) = (lost.collect(), kept.len().saturating_sub(share));
-    Ok(Shared { gained: gained.into_values().collect(), lost, surplus, relays })
+    let settled = include_str!("../sql/outbox/share_settled.sql");
+    let settled = sql.row::<i64>(settled, [relay], |row| row.get(0))?.unwrap_or(0).unsigned_abs();
+    let (epoch, gained) = (Epoch::default(), gained.into_values().collect());
+    Ok(Shared { epoch, settled, gained, lost, surplus, relays })
+}
+
+fn forget_numbers(sql: &Sql) -> Result<(), Failure> {
+    sql.execute(include_str!("../sql/outbox/forget_numbers.sql"), [])?;
+    Ok(())
 }
 
 /// How many relays live, this one included.
@@ -120,6 +130,7 @@ fn learn(sql: &Sql, lanes: &[Lane], gained: &mut BTreeMap<Lane, Gained>) -> Resu
 
 pub(super) fn give_back(sql: &Sql, request: &GiveBack) -> Result<(), Failure> {
     sql.execute(include_str!("../sql/outbox/give_back.sql"), [leases(&request.lanes)])?;
+    forget_numbers(sql)?;
     if request.ends {
         sql.execute(include_str!("../sql/outbox/give_back_end.sql"), [&request.relay.0])?;
     }

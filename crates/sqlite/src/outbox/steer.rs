@@ -1,4 +1,4 @@
-//! What people decide about the dead.
+//! What people decide about the dead, a page at a time: one transaction holds up all writers.
 
 use super::{row, settle::tend};
 use crate::{
@@ -6,31 +6,51 @@ use crate::{
     sql::{Millis, Sql, array},
 };
 use rusqlite::{Row, params};
-use tidegate_core::outbox::{AuditLine, HeldKey, Selection};
+use tidegate_core::{
+    MessageId,
+    outbox::{Decision, HeldKey, SteerPage, Steered},
+};
 
-pub(super) fn retry(sql: &Sql, which: &Selection, by: &AuditLine) -> Result<u64, Failure> {
+pub(super) fn steer(sql: &Sql, page: &SteerPage) -> Result<Steered, Failure> {
     let now = sql.now()?;
-    let ids = which.ids.as_ref().map(array);
-    let params = params![ids, which.topic, which.sink, which.reason, now.0];
-    let retried = sql.rows(include_str!("../sql/outbox/steer_retry.sql"), params, key)?;
-    let count = retried.len();
-    tend(sql, retried.into_iter().flatten().collect(), now)?;
-    note(sql, "retry", count, by, now)?;
-    Ok(count as u64)
+    let seen: Vec<MessageId> = match &page.which.ids {
+        Some(ids) => ids.iter().copied().filter(|id| *id > page.after).take(page.most).collect(),
+        None => {
+            let params = params![page.after.0, page.most];
+            let text = include_str!("../sql/outbox/steer_page.sql");
+            sql.rows(text, params, |row| row.get(0).map(MessageId))?
+        }
+    };
+    let changed = match page.decision {
+        Decision::Retry => retry(sql, page, &seen, now)?,
+        Decision::Drop => drop(sql, page, &seen)?,
+    };
+    let messages = changed.len() as u64;
+    tend(sql, changed.into_iter().flatten().collect(), now)?;
+    let next = seen.iter().max().copied().filter(|_| seen.len() == page.most);
+    Ok(Steered { messages, next, line: note(sql, page, messages, now)? })
 }
 
-pub(super) fn drop(sql: &Sql, which: &Selection, by: &AuditLine) -> Result<u64, Failure> {
-    let now = sql.now()?;
-    let ids = which.ids.as_ref().map(array);
-    let params = params![ids, which.topic, which.sink, which.reason];
+fn retry(
+    sql: &Sql,
+    page: &SteerPage,
+    seen: &[MessageId],
+    now: Millis,
+) -> Result<Vec<Option<HeldKey>>, Failure> {
+    let which = &page.which;
+    let params = params![array(seen), which.topic, which.sink, which.reason, now.0];
+    Ok(sql.rows(include_str!("../sql/outbox/steer_retry.sql"), params, key)?)
+}
+
+fn drop(sql: &Sql, page: &SteerPage, seen: &[MessageId]) -> Result<Vec<Option<HeldKey>>, Failure> {
+    let which = &page.which;
+    let params = params![array(seen), which.topic, which.sink, which.reason];
     let dropped = sql.rows(include_str!("../sql/outbox/steer_drop.sql"), params, |row| {
         Ok((row.get::<_, i64>("id")?, key(row)?))
     })?;
     let (ids, keys): (Vec<i64>, Vec<Option<HeldKey>>) = dropped.into_iter().unzip();
     sql.execute(include_str!("../sql/outbox/steer_remove.sql"), [array(&ids)])?;
-    tend(sql, keys.into_iter().flatten().collect(), now)?;
-    note(sql, "drop", ids.len(), by, now)?;
-    Ok(ids.len() as u64)
+    Ok(keys)
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<Option<HeldKey>> {
@@ -40,14 +60,16 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Option<HeldKey>> {
     }
 }
 
-fn note(
-    sql: &Sql,
-    what: &str,
-    messages: usize,
-    by: &AuditLine,
-    now: Millis,
-) -> Result<(), Failure> {
+/// Adds the page to its command's audit line, which begins with the first page that changes something.
+fn note(sql: &Sql, page: &SteerPage, messages: u64, now: Millis) -> Result<Option<i64>, Failure> {
+    if messages == 0 {
+        return Ok(page.line);
+    }
+    if let Some(line) = page.line {
+        sql.execute(include_str!("../sql/outbox/steer_add.sql"), params![line, messages])?;
+        return Ok(Some(line));
+    }
+    let (what, by) = (page.decision.as_str(), &page.by);
     let params = params![now.0, by.who, what, messages, by.why];
-    sql.execute(include_str!("../sql/outbox/steer_note.sql"), params)?;
-    Ok(())
+    Ok(sql.row(include_str!("../sql/outbox/steer_note.sql"), params, |row| row.get(0))?)
 }

@@ -99,6 +99,7 @@ fn grows(step: &str) -> bool {
         "CONSTANT ROW",
         "sqlite_master",
         "SCAN pace",
+        "SCAN due",
     ];
     let scan = step.starts_with("SCAN")
         && !small.iter().any(|name| step.contains(name))
@@ -108,7 +109,8 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 10] = [
+const SMALL_IN_OUTBOX: [&str; 11] = [
+    "SCAN settlement",
     "SCAN lane",
     "SCAN lag",
     "SCAN relay",

@@ -7,7 +7,7 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 8] = [
+const ALL: [&str; 11] = [
     "0001_batches",
     "0002_pace",
     "0003_loads",
@@ -15,7 +15,10 @@ const ALL: [&str; 8] = [
     "0005_relay",
     "0006_settled",
     "0007_leases",
-    "0009_sinks",
+    "0008_numbers",
+    "0009_losses",
+    "0010_steer",
+    "0011_sinks",
 ];
 
 fn pragma<T: rusqlite::types::FromSql>(path: &Path, name: &str) -> T {
@@ -93,7 +96,7 @@ async fn the_view_gives_one_row_per_result() {
         Page { range: Range::new(2, 4), indexes: Some(vec![3]), results: "[true]".to_owned() },
     ];
     for (sequence, page) in [(0, dense), (1, sparse)] {
-        let settlement = settlement(&leases[sequence], Some(page), sequence as i64);
+        let settlement = settlement(&leases[sequence], Some(page), sequence as i64 + 1);
         assert_eq!(store.settle(settlement).await.unwrap(), Settled::Applied);
     }
     let connection = Connection::open(&path).unwrap();

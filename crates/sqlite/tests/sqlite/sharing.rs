@@ -25,11 +25,13 @@ struct Done {
 async fn work(path: &Path, worker: i64) -> Done {
     let store = Sqlite::open(path, Open::Existing).unwrap();
     let mut done = Done::default();
-    for sequence in 0.. {
+    let mut sequence = 0;
+    loop {
         let claim = claim(&store, 1, 20).await;
         done.finalized.extend(store.finalize(claim.settled).await.unwrap());
         for lease in claim.leases {
             done.indexes.extend((0..lease.items.len()).map(|n| lease.items.nth(n).index));
+            sequence += 1;
             let mut settlement = settlement(&lease, dense(&lease), sequence);
             settlement.totals[0].accumulator = AccumulatorId(worker);
             assert_eq!(store.settle(settlement).await.unwrap(), Settled::Applied);
@@ -95,7 +97,7 @@ async fn a_worker_that_goes_on_after_a_retry_is_counted_once() {
     assert_eq!(store.finalize(vec![id]).await.unwrap().len(), 1);
     assert_eq!(store.settle(first).await.unwrap(), Settled::Applied, "sent again");
 
-    assert_eq!(store.retry(id).await.unwrap(), 1);
+    assert_eq!(store.retry(id, 0).await.unwrap().runs, 1);
     let lease = claim(&store, 1, 2).await.leases.remove(0);
     aggregates.add(1, b"0", &Emitted::default());
     let mut second = settlement(&lease, None, 3);

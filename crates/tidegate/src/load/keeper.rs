@@ -34,7 +34,22 @@ pub struct Pace {
     pub sent: Sent,
     /// Whether the process goes on.
     pub running: bool,
+    /// Why nothing was taken for long, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stalled>,
 }
+
+/// Nothing was taken for long, and no attempt was used up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stalled {
+    /// For how long.
+    pub seconds: u64,
+    /// What the sink said last.
+    pub reason: String,
+}
+
+/// Nothing was taken for so long: people should see it.
+const LONG: Duration = Duration::from_secs(60);
 
 pub(super) struct Keeper<'a> {
     load: &'a Load,
@@ -84,6 +99,11 @@ impl<'a> Keeper<'a> {
             statistics: self.load.gate.statistics(now),
             remembered: self.load.gate.remembered(now),
             sent: self.load.meter().sent(),
+            stalled: self
+                .load
+                .stall()
+                .filter(|(_, time)| *time >= LONG)
+                .map(|(reason, time)| Stalled { seconds: time.as_secs(), reason }),
             running,
         };
         let body = serde_json::to_string(&pace).unwrap_or_default();

@@ -12,7 +12,7 @@ mod take_up;
 
 pub use errors::{Failure, FailuresError};
 pub use identity::{About, about};
-pub use keeper::Pace;
+pub use keeper::{Pace, Stalled};
 pub use take_up::TakenUp;
 
 use crate::OpenStore;
@@ -157,6 +157,12 @@ impl Load {
     /// Why the sink is not there, and how long until the next try; `None` while it is.
     pub fn absence(&self) -> Option<(String, Duration)> {
         self.deliverer.absence()
+    }
+
+    /// Why nothing is taken although no attempt is used up, and for how long nothing was: this may go on for
+    /// ever.
+    pub fn stall(&self) -> Option<(String, Duration)> {
+        self.deliverer.stall()
     }
 
     /// What this process has sent so far.

@@ -1,14 +1,13 @@
-//! A database of the bench's own: a relay delivers whatever it finds, and must not find a user's.
+//! A database of a bench's or a drill's own: a relay delivers whatever it finds, and must not find a user's.
 
 use crate::bench::meter::{Meter, Server, connect};
 use anyhow::{Context, Result};
 use tidegate::{Access, OpenStore};
 use tokio_postgres::Client;
 
-const NAME: &str = "tidegate_bench";
-
 /// A database that nobody else uses.
 pub struct Database {
+    name: &'static str,
     server_url: String,
     pub url: String,
     pub server: Server,
@@ -18,36 +17,37 @@ pub struct Database {
 }
 
 impl Database {
-    pub async fn create(server_url: &str) -> Result<Self> {
+    pub async fn create(server_url: &str, name: &'static str) -> Result<Self> {
         let admin = connect(server_url).await?;
         admin
-            .batch_execute(&format!("drop database if exists {NAME} with (force)"))
+            .batch_execute(&format!("drop database if exists {name} with (force)"))
             .await
-            .context("cannot drop the database of an earlier bench")?;
+            .context("cannot drop the database of an earlier bench or drill")?;
         admin
-            .batch_execute(&format!("create database {NAME}"))
+            .batch_execute(&format!("create database {name}"))
             .await
-            .context("cannot create a database for the bench: use a role that may")?;
-        let url = with_database(server_url)?;
+            .context("cannot create a database of its own: use a role that may")?;
+        let url = with_database(server_url, name)?;
         let store = tidegate::open(&url, Access::Create).await?;
         let meter = Meter::open(&url).await?;
         let server = meter.server().cloned().context("the server says nothing about itself")?;
         let client = connect(&url).await?;
-        Ok(Self { server_url: server_url.to_owned(), url, server, store, client })
+        Ok(Self { name, server_url: server_url.to_owned(), url, server, store, client })
     }
 
     pub async fn drop(self) -> Result<()> {
+        let name = self.name;
         drop((self.store, self.client));
         let admin = connect(&self.server_url).await?;
-        admin.batch_execute(&format!("drop database {NAME} with (force)")).await?;
+        admin.batch_execute(&format!("drop database {name} with (force)")).await?;
         Ok(())
     }
 }
 
-fn with_database(url: &str) -> Result<String> {
+fn with_database(url: &str, name: &str) -> Result<String> {
     let (place, rest) = url.split_once("://").context("that is no address")?;
     let (server, query) = rest.split_once('?').map_or((rest, None), |(s, q)| (s, Some(q)));
     let server = server.split('/').next().unwrap_or_default();
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    Ok(format!("{place}://{server}/{NAME}{query}"))
+    Ok(format!("{place}://{server}/{name}{query}"))
 }

@@ -1,11 +1,8 @@
 //! The outbox, measured in a database of the bench's own: what publishing costs an application, how fast
-//! messages reach a sink, how that compares with asking collection by collection, and what is left of it when
-//! relays are killed.
+//! messages reach a sink, and how that compares with asking collection by collection.
 
 mod beside;
 mod database;
-#[cfg(feature = "nats")]
-mod kills;
 mod publish;
 mod seed;
 mod sink;
@@ -22,9 +19,7 @@ use crate::{
 };
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use database::Database;
-#[cfg(feature = "nats")]
-pub use kills::{VictimArgs, be_victim};
+pub use database::Database;
 use serde::Serialize;
 use std::fmt;
 
@@ -32,9 +27,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate bench relay --store postgres://tide@db/tide
   tidegate bench relay --only publish,throughput --json
-  tidegate bench relay --only kills --nats nats://localhost:4222
 
-It makes a database of its own on the server, and drops it; with --nats also a stream of its own.";
+It makes a database of its own on the server, and drops it. `tidegate drill relay` kills relays at work.";
 
 #[derive(Args, Debug)]
 pub struct RelayArgs {
@@ -44,19 +38,10 @@ pub struct RelayArgs {
     /// How often each is measured; the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = super::at_least_one)]
     repeat: usize,
-    /// A NATS server with JetStream, without which kills are not measured: nats://HOST:PORT
-    #[arg(long, value_name = "URL", env = NATS, hide_env_values = true)]
-    nats: Option<String>,
-    /// How many relay processes are killed, one every 2 s
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = super::at_least_one)]
-    kills: usize,
     /// Measures only these
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Measurement>,
 }
-
-/// Tells the bench, and processes that it starts, where NATS is.
-const NATS: &str = "TIDEGATE_BENCH_NATS";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measurement {
@@ -70,8 +55,6 @@ enum Measurement {
     Publish,
     /// A sink beside one that never answers
     Beside,
-    /// 1,000 keys to NATS by 4 processes that are killed, with 1 % of deliveries failing
-    Kills,
 }
 
 /// What was measured.
@@ -79,8 +62,6 @@ enum Measurement {
 pub struct Report {
     server: Server,
     rows: Vec<Row>,
-    #[cfg(feature = "nats")]
-    kills: Option<kills::Killed>,
     verdicts: Vec<Verdict>,
 }
 
@@ -116,9 +97,7 @@ pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
         bail!("the outbox is measured on PostgreSQL: name a server with --store postgres://…");
     }
     let wants = |one| args.only.is_empty() || args.only.contains(&one);
-    #[cfg_attr(not(feature = "nats"), expect(unused_variables))]
-    let nats = if wants(Measurement::Kills) { args.nats()? } else { None };
-    let database = Database::create(url).await?;
+    let database = Database::create(url, "tidegate_bench").await?;
     let mut rows = Vec::new();
     let mut judge = Judge { void: !database.server.durable(), ..Judge::default() };
     if wants(Measurement::Publish) {
@@ -141,39 +120,9 @@ pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
         super::note("beside");
         beside::measure(&database, args.repeat, &mut rows, &mut judge).await?;
     }
-    #[cfg(feature = "nats")]
-    let kills = match nats {
-        Some(nats) => {
-            super::note("kills");
-            Some(kills::measure(&database, nats, args.kills, &mut rows, &mut judge).await?)
-        }
-        None => None,
-    };
     let server = database.server.clone();
     database.drop().await?;
-    Ok(Report {
-        server,
-        rows,
-        #[cfg(feature = "nats")]
-        kills,
-        verdicts: judge.verdicts,
-    })
-}
-
-impl RelayArgs {
-    /// Where kills are measured. Without it they are left out, unless they were asked for.
-    fn nats(&self) -> Result<Option<&str>> {
-        let missing = match &self.nats {
-            Some(nats) if cfg!(feature = "nats") => return Ok(Some(nats)),
-            Some(_) => "a binary that was built with the feature `nats`",
-            None => "a NATS server with JetStream: name one with --nats nats://HOST:PORT",
-        };
-        if self.only.contains(&Measurement::Kills) {
-            bail!("the measurement `kills` needs {missing}");
-        }
-        eprintln!("leaving out kills, which needs {missing}");
-        Ok(None)
-    }
+    Ok(Report { server, rows, verdicts: judge.verdicts })
 }
 
 /// The one in the middle.
@@ -202,8 +151,6 @@ impl fmt::Display for Report {
         });
         let headings = ["", "messages", "seconds", "per second", "ratio", "statements/message"];
         f.write_str(&table(headings, 1, rows.collect()))?;
-        #[cfg(feature = "nats")]
-        self.kills.iter().try_for_each(|killed| write!(f, "\n{killed}"))?;
         writeln!(f)?;
         let verdicts = self.verdicts.iter().map(|verdict| {
             let bound = match verdict.bound {

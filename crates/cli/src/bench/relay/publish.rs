@@ -90,7 +90,7 @@ pub async fn measure(
         rows.push(row(&format!("plain insert for {name}"), median(plain)));
         rows.push(Row { ratio: Some(ratio), ..row(name, median(published)) });
         let figure = format!("{name} / plain insert, commits");
-        judge.check(&figure, Some(ratio), Bound::AtLeast, 0.9);
+        judge.check(&figure, Some(ratio), Bound::AtLeast, 0.85);
     }
     database.client.batch_execute("drop table plain").await?;
     drain_rest(database).await

@@ -5,7 +5,7 @@ mod replay;
 mod results;
 mod show;
 mod steer;
-mod stored;
+pub mod stored;
 mod watch;
 
 use crate::{app::App, args::BatchCommand, exit::Exit};

@@ -10,10 +10,14 @@ use crate::{
 };
 use anyhow::Result;
 use serde_json::json;
+use std::time::{Duration, Instant};
 use tidegate::{
     BatchId, OpenStore,
     load::{self, About},
 };
+
+/// How often a long retry says how far it is.
+const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// Stops a batch for good.
 pub async fn cancel(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
@@ -29,7 +33,7 @@ pub async fn cancel(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
 
 /// Makes dead runs due again.
 pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
-    let count = store.retry(id).await?;
+    let count = retry_all(app, store, id).await?;
     if app.json {
         out::json(&json!({ "batch": id, "retried": count }))?;
     }
@@ -49,4 +53,21 @@ pub async fn retry(app: &App, store: &OpenStore, id: BatchId) -> Result<Exit> {
         _ => format!("{} dead {name}s are due again; {how}", number::count(count)),
     });
     Ok(Exit::Done)
+}
+
+/// Page by page, each of which is durable: who stops this and begins anew goes on where it was.
+async fn retry_all(app: &App, store: &OpenStore, id: BatchId) -> Result<u64> {
+    let mut count = 0;
+    let mut from = Some(0);
+    let mut said = Instant::now();
+    while let Some(next) = from {
+        let page = store.retry(id, next).await?;
+        count += page.runs;
+        from = page.next;
+        if from.is_some() && said.elapsed() >= SAY_EVERY {
+            said = Instant::now();
+            app.say(&format!("{} are due again so far", number::runs(count)));
+        }
+    }
+    Ok(count)
 }

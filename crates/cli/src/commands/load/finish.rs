@@ -28,6 +28,8 @@ pub struct Ended<'a> {
     pub taken_up: TakenUp,
     pub report: Option<LoadReport>,
     pub time: Duration,
+    /// Nothing was taken for longer than it was to wait.
+    pub gave_up: bool,
 }
 
 impl Ended<'_> {
@@ -51,6 +53,7 @@ impl Ended<'_> {
         }
         self.say_what_failed(app, &status, listed).await?;
         match signal {
+            _ if self.gave_up && status.state == BatchState::Running => Ok(Exit::Failures),
             Some(code) if status.state == BatchState::Running => Ok(Exit::Stopped(code)),
             _ => Ok(Exit::of(status.state)),
         }

@@ -20,12 +20,13 @@ use anyhow::{Context, Result, bail};
 use errors::ErrorsFile;
 use finish::Ended;
 use std::{
+    convert::Infallible,
     io,
     path::Path,
     time::{Duration, Instant},
 };
 use tidegate::{
-    Access, BatchState, OpenStore,
+    Access, BatchState, OpenStore, Stop,
     load::{Load, LoadReport, LoadSpec, TakenUp},
     records::{Input, Options, Records},
 };
@@ -33,6 +34,10 @@ use tidegate::{
 /// What is said to the first Ctrl-C.
 const STOPPING: &str = "Stopping after the requests in flight. Press Ctrl-C again to stop now.";
 const DEFAULT_ATTEMPTS: u32 = 5;
+/// A load of which nothing was taken for so long may never end: somebody should know.
+const STALLED: Duration = Duration::from_secs(3600);
+/// How often it is looked whether something is taken.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Loads a file, or goes on with a load that was begun before.
 pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
@@ -61,11 +66,16 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     announce(app, &load, &taken_up, &name);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let start = Instant::now();
+    let mut patience =
+        Patience { give_up_after: args.give_up_after.map(|it| it.0), gave_up: false };
     let report = match taken_up.status.state {
-        BatchState::Running => Some(work_on(app, &store, &load, &taken_up, &signals).await?),
+        BatchState::Running => {
+            Some(work_on(app, &store, &load, &taken_up, &signals, &mut patience).await?)
+        }
         _ => None,
     };
-    let ended = Ended { store: &store, load: &load, taken_up, report, time: start.elapsed() };
+    let (time, gave_up) = (start.elapsed(), patience.gave_up);
+    let ended = Ended { store: &store, load: &load, taken_up, report, time, gave_up };
     ended.finish(app, errors, signals.code()).await
 }
 
@@ -170,6 +180,7 @@ async fn work_on(
     load: &Load,
     taken_up: &TakenUp,
     signals: &Signals,
+    patience: &mut Patience,
 ) -> Result<LoadReport> {
     let options = work::options(app, &WorkFlags::default());
     let batch = taken_up.status.batch.id;
@@ -179,11 +190,43 @@ async fn work_on(
         biased;
         report = work => report,
         never = follower.forever() => match never {},
+        never = patience.watch(load, &signals.stop) => match never {},
     };
     drop(follower);
     report.with_context(|| {
         format!("load {batch} stopped (what was settled stays; the same command goes on)")
     })
+}
+
+/// How long a load waits for a service that puts everything off.
+struct Patience {
+    give_up_after: Option<Duration>,
+    gave_up: bool,
+}
+
+impl Patience {
+    /// Says when nothing was taken for long, and ends the load if it was told to.
+    async fn watch(&mut self, load: &Load, stop: &Stop) -> Infallible {
+        let limit = self.give_up_after.unwrap_or(STALLED);
+        let mut told = false;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let stall = load.stall().filter(|(_, time)| *time >= limit);
+            if let Some((reason, time)) = stall.as_ref().filter(|_| !told) {
+                let time = number::span(*time);
+                let then = match self.give_up_after {
+                    Some(_) => "giving up",
+                    None => "going on; --give-up-after TIME ends a load like this",
+                };
+                out::note(&format!("no record was taken for {time}: {reason}; {then}"));
+            }
+            told = stall.is_some();
+            if told && self.give_up_after.is_some() && !stop.is_stopped() {
+                self.gave_up = true;
+                stop.stop();
+            }
+        }
+    }
 }
 
 /// Records per second, over a time.

@@ -3,7 +3,7 @@
 use super::{
     audited,
     list::selection,
-    steer::{dead_ids, named, say},
+    steer::{Decided, carry_out, dead_ids, named, say},
 };
 use crate::{app::App, args::outbox::DropArgs, exit::Exit, replaced::Replaced, show::number};
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,11 @@ use std::{
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
-use tidegate::{MessageId, OutboxStore, outbox::Selection, sinks::line};
+use tidegate::{
+    MessageId, OutboxStore,
+    outbox::{Decision, Selection},
+    sinks::line,
+};
 
 /// Removes dead messages for good, after a copy was written.
 pub async fn run(app: &App, store: &dyn OutboxStore, args: DropArgs) -> Result<Exit> {
@@ -37,15 +41,10 @@ pub async fn run(app: &App, store: &dyn OutboxStore, args: DropArgs) -> Result<E
         let messages = number::dead_messages(dead.len() as u64);
         app.say(&format!("{messages} written to {}", path.display()));
     }
-    let dropped = match dead.is_empty() {
-        true => 0,
-        false => {
-            let by = audited::line(app, &args.why, &about(&dead, copy.as_deref()));
-            let which = Selection { ids: Some(dead), ..Selection::default() };
-            store.drop_dead(which, &by).await?
-        }
-    };
-    say(app, "dropped", dropped, asked, json!({ "copy": copy }))
+    let by = audited::line(app, &args.why, &about(&dead, copy.as_deref()));
+    let which = Selection { ids: Some(dead), ..Selection::default() };
+    let (decision, more) = (Decision::Drop, json!({ "copy": copy }));
+    carry_out(app, store, Decided { decision, which, by, asked, more }).await
 }
 
 /// Which messages, and where their copy is.

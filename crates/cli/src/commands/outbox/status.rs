@@ -130,8 +130,8 @@ fn print(app: &App, status: &OutboxStatus, outstanding: u64, drain: Option<f64>)
     Ok(())
 }
 
-/// What is wrong with a sink, and for how long.
+/// What is wrong with a sink or one of its destinations, and for how long.
 pub fn troubled(sink: &SinkTrouble) -> String {
     let (name, lasts) = (out::harmless(&sink.sink), span(sink.lasts));
-    format!("the sink {name} has taken no messages for {lasts}: {}", out::harmless(&sink.reason))
+    format!("messages for the sink {name} have waited for {lasts}: {}", out::harmless(&sink.reason))
 }

@@ -11,15 +11,19 @@ use crate::{
         status::ago,
         table::table,
     },
+    signals::Signals,
     units,
 };
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use tidegate::{
     MessageId, OutboxStore,
     limits::MAX_LISTED,
-    outbox::{Selection, StuckQuery, StuckState},
+    outbox::{AuditLine, Decision, Selection, Steering, StuckQuery, StuckState},
 };
+
+/// What the first signal is answered.
+const STOPPING: &str = "Stopping after the messages in progress. Press Ctrl-C again to stop now.";
 
 /// Makes dead messages due again.
 pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Result<Exit> {
@@ -30,8 +34,58 @@ pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Resul
         bail!("name messages, or choose by --topic, --sink or --reason, or take --all");
     }
     let by = audited::line(app, &args.why, &audited::chosen(&which));
-    let messages = store.retry_dead(which, &by).await?;
-    say(app, "retried", messages, asked, json!({}))
+    let (decision, more) = (Decision::Retry, json!({}));
+    carry_out(app, store, Decided { decision, which, by, asked, more }).await
+}
+
+/// A decision about dead messages, and what is said about it.
+pub struct Decided {
+    pub decision: Decision,
+    pub which: Selection,
+    pub by: AuditLine,
+    /// How many messages were named, if any were.
+    pub asked: Option<usize>,
+    /// Said beside the count in JSON.
+    pub more: Value,
+}
+
+/// Page by page: what is done when it fails or is stopped stays done, and the same command goes on from there.
+pub async fn carry_out(app: &App, store: &dyn OutboxStore, decided: Decided) -> Result<Exit> {
+    let Decided { decision, which, by, asked, more } = decided;
+    let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
+    let what = match decision {
+        Decision::Retry => "retried",
+        Decision::Drop => "dropped",
+    };
+    let bar = app.draws().then(|| out::counting(what));
+    let mut steering = Steering::new(decision, which, by);
+    let ended = loop {
+        let stepped = steering.step(store).await;
+        if let Some(bar) = &bar {
+            bar.set_position(steering.messages());
+        }
+        match stepped {
+            Ok(true) if signals.code().is_none() => {}
+            Ok(more) => break Ok(more),
+            Err(error) => break Err(error),
+        }
+    };
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let stopped = signals.code().filter(|_| ended.as_ref().is_ok_and(|more| *more));
+    let asked = asked.filter(|_| matches!(ended, Ok(false)));
+    let said = match ended.is_ok() || steering.messages() > 0 {
+        true => say(app, what, steering.messages(), asked, more)?,
+        false => Exit::Done,
+    };
+    if let Err(error) = ended {
+        return Err(error).context("repeat the command to go on with the rest");
+    }
+    if stopped.is_some() {
+        app.say("stopped: repeat the command to go on with the rest");
+    }
+    Ok(stopped.map_or(said, Exit::Stopped))
 }
 
 /// The messages that were named, each once; `None` if none was.

@@ -11,7 +11,7 @@ use std::{
 use tidegate_core::{
     Fence, Message, MessageId, NewMessage, StoreError, WorkerId,
     outbox::{
-        Aside, AuditLine, ClaimRequest, DeadGroup, GiveBack, HeldKey, KeyHash, Lag, Lane,
+        Aside, AuditLine, ClaimRequest, DeadGroup, Epoch, GiveBack, HeldKey, KeyHash, Lag, Lane,
         LaneLease, Origin, Place, Progress, Reader, RelayStatus, Selection, SetAside, Settlement,
         Share, Shared, Stuck, StuckQuery, StuckState, TopicStatus, Topics,
     },
@@ -34,6 +34,7 @@ pub(super) struct Side {
     messages: Vec<MessageId>,
     read: BTreeMap<usize, Message>,
     gained: Vec<BTreeMap<Lane, Fence>>,
+    epoch: Epoch,
 }
 
 /// A message as it was read, in names.
@@ -106,7 +107,8 @@ impl Side {
     /// Begins where everything is sent.
     pub(super) async fn new(bench: Bench) -> Self {
         let base = sweep(&bench).await;
-        Self { bench, base, messages: Vec::new(), read: BTreeMap::new(), gained: Vec::new() }
+        let (messages, read, gained) = Default::default();
+        Self { bench, base, messages, read, gained, epoch: Epoch::default() }
     }
 
     /// Leaves nothing behind that the next sequence could see.
@@ -168,6 +170,7 @@ impl Side {
             lease: length(lasts),
         };
         let shared = self.bench.store.share_lanes(request).await?;
+        self.epoch = shared.epoch.clone();
         Ok(self.got(shared))
     }
 
@@ -228,6 +231,7 @@ impl Side {
         let mut messages = Vec::new();
         loop {
             let request = ClaimRequest {
+                epoch: self.epoch.clone(),
                 readers: vec![reader.clone()],
                 most_bytes: 1 << 20,
                 ..ClaimRequest::default()
@@ -250,6 +254,7 @@ impl Side {
         under_way: Vec<usize>,
     ) -> Called<(Vec<Seen>, Option<bool>)> {
         let request = ClaimRequest {
+            epoch: self.epoch.clone(),
             lanes: self.gained[lease].keys().copied().collect(),
             under_way: under_way.into_iter().map(|name| self.messages[name]).collect(),
             most_due: 1_000,
@@ -276,6 +281,7 @@ impl Side {
             before: None,
         };
         let settlement = Settlement {
+            epoch: self.epoch.clone(),
             number: 0,
             lanes: self.gained[settling.lease].iter().map(progress).collect(),
             aside: settling.aside.iter().map(|set| self.set_aside(set)).collect(),

@@ -2,17 +2,18 @@
 
 use super::{AsideRow, OutboxContent};
 use crate::{
-    MessageId,
+    MessageId, StoreError,
     limits::MAX_BEHIND,
     outbox::{Claim, ClaimRequest, HeldKey, Message, Origin, Reader, Reading, StuckState},
 };
 use std::{collections::BTreeSet, time::Duration};
 
 impl OutboxContent {
-    pub(super) fn claim(&self, request: &ClaimRequest, now: Duration) -> Claim {
+    pub(super) fn claim(&self, request: &ClaimRequest, now: Duration) -> Result<Claim, StoreError> {
+        self.check_epoch("claim messages", &request.epoch)?;
         let dues = self.aside.iter().filter(|(id, row)| self.is_wanted(request, **id, row));
         let next_due = dues.map(|(_, row)| row.due.saturating_sub(now)).min();
-        Claim {
+        Ok(Claim {
             readings: request
                 .readers
                 .iter()
@@ -21,7 +22,7 @@ impl OutboxContent {
             due: self.due(request, now),
             next_due,
             ..Claim::default()
-        }
+        })
     }
 
     fn read(&self, reader: &Reader, most_bytes: usize, now: Duration) -> Reading {

@@ -4,8 +4,9 @@ use super::{AsideRow, OutboxContent};
 use crate::{
     Memory, MessageId, StoreError, WorkerId,
     outbox::{
-        AuditLine, DeadGroup, InspectOutbox, OnDead, Origin, OutboxStatus, Outstanding,
-        RelayStatus, Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
+        AuditLine, DeadGroup, Decision, HeldKey, InspectOutbox, OnDead, Origin, OutboxStatus,
+        Outstanding, RelayStatus, Selection, SteerPage, Steered, Stored, Stuck, StuckQuery,
+        StuckState, TopicStatus,
     },
 };
 use async_trait::async_trait;
@@ -36,35 +37,9 @@ impl InspectOutbox for Memory {
         Ok(message.map(|message| Stored { message, sent }))
     }
 
-    async fn retry_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
+    async fn steer_dead(&self, page: SteerPage) -> Result<Steered, StoreError> {
         let (mut content, now) = (self.content(), self.now());
-        let outbox = &mut content.outbox;
-        let dead = outbox.dead(&which);
-        for id in &dead {
-            let row = outbox.aside.get_mut(id).expect("it was found a moment ago");
-            row.become_due(now);
-            (row.attempts, row.then) = (0, OnDead::Skip);
-            if let Some(key) = row.held_key() {
-                outbox.tend(&key, now);
-            }
-        }
-        outbox.note("retry", dead.len(), by, now);
-        Ok(dead.len() as u64)
-    }
-
-    async fn drop_dead(&self, which: Selection, by: &AuditLine) -> Result<u64, StoreError> {
-        let (mut content, now) = (self.content(), self.now());
-        let outbox = &mut content.outbox;
-        let dead = outbox.dead(&which);
-        for id in &dead {
-            let row = outbox.aside.remove(id).expect("it was found a moment ago");
-            outbox.messages.remove(id); // left there it would count as sent
-            if let Some(key) = row.held_key() {
-                outbox.tend(&key, now);
-            }
-        }
-        outbox.note("drop", dead.len(), by, now);
-        Ok(dead.len() as u64)
+        Ok(content.outbox.steer(&page, now))
     }
 
     async fn audit(&self, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
@@ -88,14 +63,54 @@ impl OutboxContent {
         Outstanding { messages: (unread + aside) as u64, limit: self.limit }
     }
 
-    fn dead(&self, which: &Selection) -> Vec<MessageId> {
-        let dead = self.aside.iter().filter(|(_, row)| row.state == StuckState::Dead);
-        dead.filter(|(id, row)| which.takes(**id, row)).map(|(id, _)| *id).collect()
+    fn steer(&mut self, page: &SteerPage, now: Duration) -> Steered {
+        let behind = self.aside.range(MessageId(page.after.0 + 1)..);
+        let dead = behind.filter(|(id, row)| {
+            row.state == StuckState::Dead
+                && page.which.ids.as_ref().is_none_or(|ids| ids.contains(id))
+        });
+        let seen: Vec<MessageId> = dead.map(|(id, _)| *id).take(page.most).collect();
+        let chosen = seen.iter().filter(|id| page.which.takes(**id, &self.aside[id]));
+        let chosen: Vec<MessageId> = chosen.copied().collect();
+        for id in &chosen {
+            let key = match page.decision {
+                Decision::Retry => self.retry(*id, now),
+                Decision::Drop => self.remove(*id),
+            };
+            if let Some(key) = key {
+                self.tend(&key, now);
+            }
+        }
+        let next = seen.last().copied().filter(|_| seen.len() == page.most);
+        let line = self.note(page, chosen.len() as u64, now);
+        Steered { messages: chosen.len() as u64, next, line }
     }
 
-    fn note(&mut self, what: &str, messages: usize, by: &AuditLine, now: Duration) {
-        let (at_ms, what) = (now.as_millis() as i64, what.to_owned());
-        self.audit.push(AuditLine { at_ms, what, messages: messages as u64, ..by.clone() });
+    fn retry(&mut self, id: MessageId, now: Duration) -> Option<HeldKey> {
+        let row = self.aside.get_mut(&id)?;
+        row.become_due(now);
+        (row.attempts, row.then) = (0, OnDead::Skip);
+        row.held_key()
+    }
+
+    fn remove(&mut self, id: MessageId) -> Option<HeldKey> {
+        self.messages.remove(&id); // left there it would count as sent
+        self.aside.remove(&id)?.held_key()
+    }
+
+    /// Adds a page to its command's audit line.
+    fn note(&mut self, page: &SteerPage, messages: u64, now: Duration) -> Option<i64> {
+        let known = page.line.and_then(|line| self.audit.get_mut(usize::try_from(line).ok()?));
+        if let Some(line) = known {
+            line.messages += messages;
+            return page.line;
+        }
+        if messages == 0 {
+            return None;
+        }
+        let (at_ms, what) = (now.as_millis() as i64, page.decision.as_str().to_owned());
+        self.audit.push(AuditLine { at_ms, what, messages, ..page.by.clone() });
+        Some(self.audit.len() as i64 - 1)
     }
 
     /// Whether a message waits behind one that was parked.
@@ -137,9 +152,8 @@ impl OutboxContent {
             topics: topics.into_iter().map(topic).collect(),
             relays: self.relay_status(now),
             sinks: self.troubled_sinks(now),
-            holder: None,
-            oldest_snapshot: None,
             limit: self.limit,
+            ..OutboxStatus::default()
         }
     }
 

@@ -12,8 +12,8 @@ use super::{Content, Memory};
 use crate::{
     Fence, Headers, MessageId, StoreError, WorkerId,
     outbox::{
-        Aside, AuditLine, Before, Claim, ClaimRequest, GiveBack, HeldKey, KeyHash, LANES, Lag,
-        Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
+        Aside, AuditLine, Before, Claim, ClaimRequest, Epoch, GiveBack, HeldKey, KeyHash, LANES,
+        Lag, Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
         TroubleNote, Waiting, is_left,
     },
 };
@@ -21,12 +21,17 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, time::Duration};
 
 /// All that an outbox keeps.
+#[derive(Clone)]
 pub(super) struct OutboxContent {
+    /// Grows when the store goes back in time.
+    epoch: u64,
     last_id: i64,
     messages: BTreeMap<MessageId, Stored>,
     lanes: Vec<LaneRow>,
     /// When each relay counts as gone.
     relays: BTreeMap<String, Duration>,
+    /// The number of the last settlement of each relay that has lanes.
+    settled: BTreeMap<String, u64>,
     aside: BTreeMap<MessageId, AsideRow>,
     limit: Option<u64>,
     audit: Vec<AuditLine>,
@@ -34,6 +39,7 @@ pub(super) struct OutboxContent {
     trouble: BTreeMap<(String, String), trouble::TroubleRow>,
 }
 
+#[derive(Clone)]
 struct Stored {
     lane: Lane,
     topic: String,
@@ -44,17 +50,17 @@ struct Stored {
     not_before: Option<Duration>,
 }
 
+#[derive(Clone)]
 struct LaneRow {
     cursor: i64,
     lags: Vec<Lag>,
     before: Option<Before>,
     fence: Fence,
-    /// The last settlement under this fence.
-    settled: u64,
     /// Empty: nobody.
     relay: String,
 }
 
+#[derive(Clone)]
 struct AsideRow {
     lane: Lane,
     topic: String,
@@ -74,14 +80,15 @@ impl Default for OutboxContent {
             lags: Vec::new(),
             before: None,
             fence: Fence::NOBODY,
-            settled: 0,
             relay: String::new(),
         };
         Self {
+            epoch: 0,
             last_id: 0,
             messages: BTreeMap::new(),
             lanes: (0..LANES).map(lane).collect(),
             relays: BTreeMap::new(),
+            settled: BTreeMap::new(),
             aside: BTreeMap::new(),
             limit: None,
             audit: Vec::new(),
@@ -142,7 +149,7 @@ impl OutboxContent {
         let stored = self.messages.get(&id)?;
         Some(Message {
             id,
-            name: format!("memory-{id}"),
+            name: Message::name_of("memory", stored.published.as_micros(), id),
             lane: stored.lane,
             topic: stored.topic.clone(),
             key: stored.key.clone(),
@@ -169,11 +176,11 @@ impl Outbox for Memory {
     }
 
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
-        Ok(self.content().outbox.claim(&request, self.now()))
+        self.content().outbox.claim(&request, self.now())
     }
 
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
-        Ok(self.content().outbox.settle(settlement, self.now()))
+        self.content().outbox.settle(settlement, self.now())
     }
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
@@ -192,6 +199,19 @@ impl Outbox for Memory {
 }
 
 impl Content {
+    /// Nothing that a relay learned before holds any more: lanes have new fences, though their relays may have them
+    /// again at once.
+    pub(super) fn begin_epoch(&mut self, epoch: u64) {
+        self.outbox.epoch = epoch;
+        self.outbox.settled.clear();
+        let mut fences = self.last_fence;
+        for row in self.outbox.lanes.iter_mut().filter(|row| !row.relay.is_empty()) {
+            fences += 1;
+            row.fence = Fence(fences);
+        }
+        self.last_fence = fences;
+    }
+
     fn share_lanes(&mut self, request: Share, now: Duration) -> Shared {
         let mut fences = self.last_fence;
         let shared = self.outbox.share(request, now, || {
@@ -200,6 +220,21 @@ impl Content {
         });
         self.last_fence = fences;
         shared
+    }
+}
+
+impl OutboxContent {
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn check_epoch(&self, operation: &'static str, epoch: &Epoch) -> Result<(), StoreError> {
+        let is_present = *epoch == self.epoch_name();
+        if is_present { Ok(()) } else { Err(StoreError::went_back(operation)) }
+    }
+
+    fn epoch_name(&self) -> Epoch {
+        if self.epoch == 0 { Epoch::default() } else { Epoch(self.epoch.to_string()) }
     }
 }
 

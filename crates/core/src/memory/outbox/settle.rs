@@ -1,21 +1,39 @@
 //! Progress, and what was set aside, lane by lane.
 
 use super::{AsideRow, OutboxContent};
-use crate::outbox::{Aside, HeldKey, Lane, OnDead, SetAside, Settled, Settlement, StuckState};
+use crate::{
+    StoreError,
+    outbox::{Aside, HeldKey, Lane, OnDead, Progress, SetAside, Settled, Settlement, StuckState},
+};
 use std::{collections::BTreeSet, time::Duration};
 
 impl OutboxContent {
-    pub(super) fn settle(&mut self, settlement: Settlement, now: Duration) -> Settled {
+    pub(super) fn settle(
+        &mut self,
+        settlement: Settlement,
+        now: Duration,
+    ) -> Result<Settled, StoreError> {
+        const OPERATION: &str = "settle messages";
+        self.check_epoch(OPERATION, &settlement.epoch)?;
+        let is_leased = |it: &&Progress| self.lane(it.lane).fence == it.fence;
+        let relay = settlement.lanes.iter().find(is_leased).map(|it| &self.lane(it.lane).relay);
+        let last = relay.and_then(|relay| self.settled.get(relay)).copied().unwrap_or(0);
+        let is_late_copy = settlement.number < last;
+        if let Some(relay) = relay.filter(|_| !is_late_copy) {
+            if settlement.number > last + 1 {
+                return Err(StoreError::went_back(OPERATION));
+            }
+            self.settled.insert(relay.clone(), settlement.number);
+        }
         let mut held: BTreeSet<Lane> = BTreeSet::new();
         let mut late = Vec::new();
         for progress in settlement.lanes {
             let row = &mut self.lanes[usize::from(progress.lane.0)];
-            if row.fence != progress.fence || settlement.number < row.settled {
+            if row.fence != progress.fence || is_late_copy {
                 late.push(progress.lane);
                 continue;
             }
             held.insert(progress.lane);
-            row.settled = settlement.number;
             row.cursor = row.cursor.max(progress.cursor);
             (row.lags, row.before) = (progress.lags, progress.before);
         }
@@ -34,7 +52,7 @@ impl OutboxContent {
             }
         }
         let freed = touched.into_iter().filter(|key| self.tend(key, now)).collect();
-        Settled { late, freed }
+        Ok(Settled { late, freed })
     }
 
     /// Returns the keys that this touched: two if the message goes to another sink now.

@@ -28,6 +28,7 @@ impl OutboxContent {
         };
         let unknown: Vec<Lane> = Lane::all().filter(is_unknown).collect();
         unknown.into_iter().for_each(|lane| self.let_go(lane));
+        self.forget_numbers();
         let is_free = |lane: &Lane| {
             let relay = &self.lane(*lane).relay;
             *relay != request.relay.0 && !self.relays.contains_key(relay)
@@ -36,11 +37,24 @@ impl OutboxContent {
         let mut gained = Vec::new();
         for lane in free.into_iter().take(share.saturating_sub(kept.len())) {
             let row = &mut self.lanes[usize::from(lane.0)];
-            (row.fence, row.relay, row.settled) = (next_fence(), name(&request.relay), 0);
+            (row.fence, row.relay) = (next_fence(), name(&request.relay));
             gained.push(self.gain(lane, &request.routes, now));
         }
-        let surplus = kept.len().saturating_sub(share);
-        Shared { gained, lost, surplus, relays: self.relays.len() }
+        self.forget_numbers();
+        Shared {
+            epoch: self.epoch_name(),
+            settled: self.settled.get(&request.relay.0).copied().unwrap_or(0),
+            surplus: kept.len().saturating_sub(share),
+            relays: self.relays.len(),
+            gained,
+            lost,
+        }
+    }
+
+    /// A relay that has no lanes numbers its settlements anew when it gets some.
+    fn forget_numbers(&mut self) {
+        let lanes = &self.lanes;
+        self.settled.retain(|relay, _| lanes.iter().any(|lane| lane.relay == *relay));
     }
 
     fn let_go(&mut self, lane: Lane) {
@@ -105,6 +119,7 @@ impl OutboxContent {
                 self.let_go(lease.lane);
             }
         }
+        self.forget_numbers();
         if request.ends {
             self.relays.remove(&name(&request.relay));
         }

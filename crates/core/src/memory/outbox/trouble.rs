@@ -5,6 +5,7 @@ use crate::outbox::{SinkTrouble, TroubleNote};
 use std::{collections::BTreeMap, time::Duration};
 
 /// What a relay said about a sink.
+#[derive(Clone)]
 pub(super) struct TroubleRow {
     reason: String,
     since: Duration,

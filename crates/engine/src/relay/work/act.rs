@@ -1,10 +1,10 @@
 //! Groups go to their sinks.
 
-use super::{Event, FLUSH, Work};
+use super::{Event, FLUSH, Work, places::Ways};
 use crate::{
     Stop,
     deliver::{Channel, Scene, send},
-    relay::group::Group,
+    relay::{group::Group, queue::Queued},
 };
 use std::sync::{
     Arc,
@@ -15,24 +15,27 @@ use tokio::{sync::watch, time::Instant};
 
 impl Work<'_> {
     pub(super) fn send(&mut self) {
+        self.try_at = None;
         for sink in 0..self.relay.channels.len() {
-            let channel = &self.relay.channels[sink];
-            let limit = channel.limit();
-            while self.sending[sink].len() < limit && self.flow.queues[sink].has_ready() {
-                let most = channel.size().get();
-                let Some(group) = self.flow.next_group(sink, most) else { break };
+            if !self.flow.queues[sink].has_ready() {
+                continue;
+            }
+            let mut ways = Ways::new(&self.relay.channels[sink], &self.sending[sink]);
+            while let Some(group) = self.flow.next_group(sink, |place| ways.room(place)) {
+                let channel = ways.take(&group.place);
                 let group = Arc::new(group);
                 self.sending[sink].push(group.clone());
-                let (channel, stop) = (channel.clone(), self.stop.clone());
                 let scene = Sending {
-                    stop,
+                    stop: self.stop.clone(),
                     recalled: self.lanes.recalled.subscribe(),
+                    place_recalled: channel.recall.subscribe(),
                     until: self.lanes.until.subscribe(),
                     in_flight: self.in_flight.clone(),
                 };
                 self.in_flight.fetch_add(1, Relaxed);
                 self.events.spawn(deliver(channel, scene, group));
             }
+            self.try_at = self.try_at.into_iter().chain(ways.try_at).min();
         }
     }
 
@@ -56,6 +59,8 @@ impl Work<'_> {
 pub(super) struct Sending {
     stop: Stop,
     recalled: watch::Receiver<u64>,
+    /// The same for groups to one destination.
+    place_recalled: watch::Receiver<u64>,
     /// The lease of the lanes.
     until: watch::Receiver<Instant>,
     in_flight: Arc<AtomicUsize>,
@@ -63,11 +68,12 @@ pub(super) struct Sending {
 
 impl Scene for Sending {
     fn closed(&self) -> impl Future<Output = ()> + Send {
-        let mut recalled = self.recalled.clone();
+        let (mut recalled, mut place) = (self.recalled.clone(), self.place_recalled.clone());
         async move {
             tokio::select! {
                 () = self.stop.stopped() => {}
                 _ = recalled.changed() => {}
+                _ = place.changed() => {}
             }
         }
     }
@@ -88,7 +94,7 @@ impl Drop for Sending {
 }
 
 async fn deliver(channel: Arc<Channel>, scene: Sending, group: Arc<Group>) -> Event {
-    let items: Vec<Item<'_>> = group.messages.iter().map(|queued| queued.message.item()).collect();
+    let items: Vec<Item<'_>> = group.messages.iter().map(Queued::item).collect();
     // What ends a load is waited for by a relay: there is no other error.
     let _ = send(&channel, &scene, &items, &group.verdicts).await;
     drop(items);

@@ -1,9 +1,9 @@
 //! Looking for messages: at once while there are some, seldom while there are none.
 
 use super::{Event, FLUSH, IDLE_FLUSH, RelayError, SHORTEST_POLL, Work};
-use crate::relay::reading::Asked;
+use crate::{deliver::Destinations, relay::reading::Asked};
 use std::time::Duration;
-use tidegate_core::{StoreError, outbox::Claim};
+use tidegate_core::{Kind, StoreError, outbox::Claim};
 use tokio::time::Instant;
 
 /// A message that was published a moment ago is decided a moment later.
@@ -24,7 +24,8 @@ impl Work<'_> {
         if self.look.looking || now < self.look.next {
             return;
         }
-        self.flow.gone = self.relay.channels.iter().map(|channel| channel.is_gone()).collect();
+        self.flow.gone = self.relay.channels.iter().map(Destinations::is_gone).collect();
+        self.clear_places(now);
         let waits: Vec<Duration> =
             (0..self.sending.len()).map(|sink| self.wait(sink, now)).collect();
         let Some((request, asked)) = self.flow.ask(&waits) else {
@@ -53,6 +54,10 @@ impl Work<'_> {
         self.look.looking = false;
         let claim = match answer {
             Ok(claim) => claim,
+            Err(error) if error.kind() == Kind::WentBack => {
+                self.went_back(&asked.epoch, &error, now);
+                return Ok(());
+            }
             Err(error) if error.is_passing() => {
                 let pause = self.look.backoff.pause();
                 tracing::warn!("{error}; trying again in {pause:.0?}");

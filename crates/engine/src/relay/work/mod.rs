@@ -3,6 +3,7 @@
 mod act;
 mod claim;
 mod finish;
+mod places;
 mod settle;
 mod share;
 
@@ -19,7 +20,7 @@ use super::{
 use crate::{
     ShortLease, Stop,
     backoff::Backoff,
-    deliver::{Channel, Manner, Sent, WallClock},
+    deliver::{Destinations, Sent, WallClock},
 };
 use std::{
     sync::{Arc, atomic::AtomicUsize},
@@ -29,7 +30,7 @@ use tidegate_core::{
     OutboxStore, StoreError,
     outbox::{Claim, KeyHash, Settled, Shared},
 };
-use tidegate_pacer::{OutOfRange, Pacer, Statistics};
+use tidegate_pacer::{OutOfRange, Statistics};
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
@@ -48,7 +49,8 @@ const IDLE_FLUSH: Duration = Duration::from_secs(1);
 pub struct Relay {
     pub(super) store: Arc<dyn OutboxStore>,
     plan: Arc<Plan>,
-    channels: Vec<Arc<Channel>>,
+    /// For each sink, the ways to its destinations.
+    channels: Vec<Destinations>,
     pub(super) options: RelayOptions,
     watch: watch::Sender<RelayWatch>,
 }
@@ -125,12 +127,7 @@ impl Relay {
     ) -> Result<Self, OutOfRange> {
         let clock = WallClock::start();
         let channel = |planned: &PlannedSink| {
-            let capabilities = planned.sink.capabilities();
-            let pacer = Pacer::new(planned.pacer.clone(), capabilities.connections)?;
-            let gate = pacer.gate(&capabilities.operation);
-            let most = capabilities.max_group;
-            let channel = Channel::new(planned.sink.clone(), most, gate, clock, Manner::Relay);
-            Ok(Arc::new(channel))
+            Destinations::new(planned.sink.clone(), planned.pacer.clone(), clock)
         };
         let channels = plan.sinks.iter().map(channel).collect::<Result<_, OutOfRange>>()?;
         let watch = watch::Sender::default();
@@ -144,9 +141,8 @@ impl Relay {
 
     /// Where the pace of each sink stands.
     pub fn statistics(&self) -> Vec<(String, Vec<Statistics>)> {
-        let statistics = |channel: &Channel| channel.gate.statistics(channel.clock.time());
         let names = self.plan.sinks.iter().map(|sink| sink.name.clone());
-        names.zip(self.channels.iter().map(|channel| statistics(channel))).collect()
+        names.zip(self.channels.iter().map(Destinations::statistics)).collect()
     }
 
     /// Delivers until a stop is asked for, or until nothing is left if the options say so. Afterwards
@@ -164,9 +160,9 @@ impl Relay {
         notes.end().await;
         ended?;
         let named = || self.plan.sinks.iter().map(|sink| sink.name.clone()).zip(&self.channels);
-        let sent = named().map(|(name, channel)| (name, channel.meter.sent())).collect();
-        let gone = named().filter(|(_, channel)| channel.is_gone());
-        let gone = gone.filter_map(|(name, channel)| Some((name, channel.absence()?.0))).collect();
+        let sent = named().map(|(name, channels)| (name, channels.sent())).collect();
+        let gone = named().filter(|(_, channels)| channels.is_gone());
+        let gone = gone.filter_map(|(name, channels)| Some((name, channels.absence()?))).collect();
         Ok(RelayReport { counts: work.flow.counts, sent, gone })
     }
 }
@@ -180,6 +176,8 @@ struct Work<'r> {
     lanes: Lanes,
     look: Look,
     settle_at: Option<Instant>,
+    /// When a destination that is not there is tried again.
+    try_at: Option<Instant>,
     /// Since when everything is done but what other relays have no route for.
     unrouted_since: Option<Instant>,
     /// It is not known what became of the last settlement, and never will be.
@@ -193,6 +191,8 @@ struct Work<'r> {
 /// When lanes are shared out again.
 struct Lanes {
     sharing: bool,
+    /// When they were asked for last.
+    asked: Instant,
     next: Instant,
     /// Until when the lanes are surely this relay's.
     until: watch::Sender<Instant>,
@@ -234,6 +234,7 @@ impl<'r> Work<'r> {
             events,
             lanes: Lanes {
                 sharing: false,
+                asked: now,
                 next: now,
                 until: watch::Sender::new(now),
                 recalled: watch::Sender::new(0),
@@ -253,6 +254,7 @@ impl<'r> Work<'r> {
                 missed: false,
             },
             settle_at: None,
+            try_at: None,
             unrouted_since: None,
             settle_failed: false,
             retain_at: now,
@@ -294,15 +296,7 @@ impl<'r> Work<'r> {
         match event {
             Ok(Event::Shared(answer)) => self.shared(answer, now)?,
             Ok(Event::Claimed(answer, asked)) => self.claimed(answer, &asked, now)?,
-            Ok(Event::Settled(answer)) => {
-                self.settle_failed = answer.is_err();
-                self.look.missed |= self.flow.settled(answer?);
-                self.look.nothing_left &= !self.look.missed;
-                if self.look.missed {
-                    self.look.next = now;
-                }
-                self.leave_lanes();
-            }
+            Ok(Event::Settled(answer)) => self.settled(answer, now)?,
             Ok(Event::Sent(group)) => self.sent(group, now),
             Ok(Event::Published) => {
                 self.look.next = now;
@@ -321,7 +315,7 @@ impl<'r> Work<'r> {
         let share = (!self.lanes.sharing).then_some(self.lanes.next);
         let settle = self.settle_at.filter(|_| !self.flow.is_settling());
         let evict = self.flow.next_eviction();
-        let soonest = [look, share, settle, evict].into_iter().flatten().min();
+        let soonest = [look, share, settle, evict, self.try_at].into_iter().flatten().min();
         soonest.unwrap_or_else(|| Instant::now() + Duration::from_secs(1))
     }
 
@@ -330,7 +324,7 @@ impl<'r> Work<'r> {
             name: planned.name.clone(),
             queued: self.flow.queues[at].load().0,
             groups: self.sending[at].len(),
-            absence: self.relay.channels[at].absence().map(|(reason, _)| reason),
+            absence: self.relay.channels[at].absence(),
         });
         self.relay.watch.send_replace(RelayWatch {
             counts: self.flow.counts,

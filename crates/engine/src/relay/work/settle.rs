@@ -1,10 +1,10 @@
 //! What is done is settled, and what was settled long ago removed.
 
-use super::{Event, Work};
+use super::{Event, RelayError, Work};
 use crate::backoff::Backoff;
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
-    OutboxStore, StoreError,
+    Kind, OutboxStore, StoreError,
     outbox::{Settled, Settlement},
 };
 use tokio::time::{Instant, sleep};
@@ -28,6 +28,30 @@ impl Work<'_> {
             let store = self.relay.store.clone();
             self.events.spawn(async move { Event::Settled(settle(store, settlement).await) });
         }
+    }
+
+    pub(super) fn settled(
+        &mut self,
+        answer: Result<Settled, StoreError>,
+        now: Instant,
+    ) -> Result<(), RelayError> {
+        let answer = match answer {
+            Err(error) if error.kind() == Kind::WentBack => {
+                if let Some(settlement) = self.flow.settling.take() {
+                    self.went_back(&settlement.epoch, &error, now);
+                }
+                return Ok(());
+            }
+            answer => answer,
+        };
+        self.settle_failed = answer.is_err();
+        self.look.missed |= self.flow.settled(answer?);
+        self.look.nothing_left &= !self.look.missed;
+        if self.look.missed {
+            self.look.next = now;
+        }
+        self.leave_lanes();
+        Ok(())
     }
 
     pub(super) fn retain(&mut self) {

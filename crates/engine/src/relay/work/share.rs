@@ -3,7 +3,7 @@
 use super::{Event, RelayError, Work};
 use tidegate_core::{
     StoreError,
-    outbox::{GiveBack, Share, Shared},
+    outbox::{Epoch, GiveBack, Share, Shared},
 };
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ impl Work<'_> {
             routes: plan.routes.clone(),
             lease: self.relay.options.lease,
         };
-        // By this process's clock, the lease began when it was asked for, at the latest.
+        self.lanes.asked = now;
         self.lanes.next = now + self.relay.options.lease / 3;
         self.events.spawn(async move { Event::Shared(store.share_lanes(request).await) });
     }
@@ -43,8 +43,8 @@ impl Work<'_> {
         self.lanes.sharing = false;
         match answer {
             Ok(shared) => {
-                let (lease, regular) = (self.relay.options.lease, self.relay.options.lease / 3);
-                self.lanes.until.send_replace(self.lanes.next - regular + lease);
+                // By this process's clock, the lease began when it was asked for, at the latest.
+                self.lanes.until.send_replace(self.lanes.asked + self.relay.options.lease);
                 self.lanes.relays = shared.relays;
                 self.lanes.backoff.reset();
                 if !shared.gained.is_empty() {
@@ -72,6 +72,17 @@ impl Work<'_> {
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// The store went back in time when it was asked as in this epoch: lanes are leased anew at once, and read from
+    /// where the store says. What is on its way may be delivered twice.
+    pub(super) fn went_back(&mut self, epoch: &Epoch, error: &StoreError, now: Instant) {
+        if self.flow.went_back(epoch) {
+            tracing::warn!("{error}");
+            self.recall();
+        }
+        self.look.next = now;
+        self.lanes.next = now;
     }
 
     /// Groups that are not sent yet come back: some lanes are not this relay's any more, or should not be, or

@@ -22,6 +22,7 @@ fn table_with(columns: &[&str]) -> Table {
         adopted: "public.evil".to_owned(),
         columns: columns.iter().map(column).collect(),
         indexes: vec![unique],
+        ..Table::default()
     }
 }
 

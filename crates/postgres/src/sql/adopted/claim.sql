@@ -1,7 +1,7 @@
 -- Reads rows that are pending, in the order that the table can express, and what was set aside and is
 -- due. Changes nothing. Reads by state, never from a remembered position: a row that commits late is
 -- found as any other. Rows come in no order; `kind` tells what a row is:
---   next  one row: when the next that was set aside is due
+--   next  one row: when the next that was set aside is due, and the store's epoch
 --   lane  a row for the reader `n`, the k-th of those `found`
 --   due   a row that was set aside; without `row_key` it is not pending any more
 --
@@ -60,7 +60,7 @@ due as materialized (
 select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as found,
     null::bigint as id, null::integer as attempts, null as sink, null::bigint as key_hash,
     null as state, null as row_key, null as topic, null as key, null::bytea as payload,
-    null::text[] as header_values, null as header_map, null::bigint as published_ms,
+    {no_headers} as header_values, null as header_map, null::bigint as published_ms,
     (
         select extract(epoch from min(a.due_at) - now())::double precision
         from tidegate.adopted_aside a
@@ -72,10 +72,11 @@ select 'next' as kind, null::integer as n, null::bigint as k, null::bigint as fo
                 where f.adopted = a.adopted and f.sink = a.sink and f.key_hash = a.key_hash and f.id < a.id
                     and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
             ))
-    ) as next_due_seconds
+    ) as next_due_seconds,
+    tidegate.current_epoch() as epoch
 union all
 select 'lane', r.n, s.k, s.found, null, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
-    s.header_values, s.header_map, s.published_ms, null
+    s.header_values, s.header_map, s.published_ms, null, null
 from unnest($3, $4, $5, $6) as r (n, takes, leaves, most)
 cross join lateral (
     select {columns}, t.tidegate_place as k, t.tidegate_found as found
@@ -98,7 +99,7 @@ cross join lateral (
 ) s
 union all
 select 'due', null, null, null, a.id, a.attempts, a.sink, a.key_hash, a.state, t.row_key, t.topic, t.key,
-    t.payload, t.header_values, t.header_map, t.published_ms, null
+    t.payload, t.header_values, t.header_map, t.published_ms, null, null
 from due a
 left join lateral (
     select {columns} from {table} t where {same_row} and {pending} limit 1

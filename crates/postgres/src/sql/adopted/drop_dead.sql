@@ -1,18 +1,37 @@
--- Gives dead messages up for good, and leaves an audit line. Their rows are marked as done, or they would
--- be read again. The first of each key is to be found anew.
+-- Gives one page of dead messages up for good. Their rows are marked as done, or they would be read again. The keys
+-- for which the first message is to be found anew are noted. The table's lease is locked first, as relays do.
 --
--- Indexes: adopted_aside_dead, the primary key of the adopted table.
+-- Indexes: adopted_aside_dead, adopted_aside_id, the primary keys.
 --
--- $1 adopted, $2 values of the mapping; $3 ids, $4 topic, $5 sink, $6 part of the reason, each or null;
--- $7 who, $8 why
-with finished as materialized (
-    select a.row_key
-    from tidegate.adopted_aside a
-    where a.adopted = $1 and a.state = 'dead' and ($3 is null or a.id = any ($3))
-        and ($4 is null or a.topic = $4) and ($5 is null or a.sink = $5)
-        and ($6 is null or position($6 in a.reason) > 0)
-    order by a.row_key
-    for update
+-- $1 adopted, $2 values of the mapping; $3 ids, $4 topic, $5 sink, $6 part of the reason, each or null; $7 after,
+-- $8 most; $9 who, $10 why, $11 audit line
+with held as materialized (
+    select l.adopted from tidegate.adopted l where l.adopted = $1 for update
+),
+page as materialized (
+    (
+        select a.id
+        from tidegate.adopted_aside a
+        where $3 is null and a.adopted = $1 and a.state = 'dead' and a.id > $7
+        order by a.adopted, a.id
+        limit $8
+    )
+    union all
+    (select i.id from unnest($3) as i (id) where i.id > $7 order by i.id limit $8)
+),
+finished as materialized (
+    select a.row_key, a.sink, a.key_hash, a.on_dead
+    from page p
+    cross join lateral (
+        select a.*
+        from tidegate.adopted_aside a
+        where a.adopted = $1 and a.id = p.id and a.state = 'dead'
+            and ($4 is null or a.topic = $4) and ($5 is null or a.sink = $5)
+            and ($6 is null or position($6 in a.reason) > 0)
+        limit 1
+        for update
+    ) a
+    where (select count(*) from held) >= 0
 ),
 dropped as (
     delete from tidegate.adopted_aside a
@@ -22,11 +41,18 @@ dropped as (
 done as (
     {done}
 ),
-disturbed as (
-    update tidegate.adopted l set disturbed = true where l.adopted = $1
-),
 noted as (
-    insert into tidegate.adopted_audit (adopted, who, what, messages, why)
-    select $1, $7, 'drop', count(*), $8 from finished
+    insert into tidegate.adopted_look_again (adopted, due_at, sink, key_hash)
+    select distinct $1, now() + again.after, f.sink, f.key_hash
+    from finished f
+    cross join (values (interval '0 s'), (interval '40 s')) as again (after)
+    where f.key_hash is not null and f.on_dead <> 'skip'
+    returning adopted
+),
+disturbed as (
+    update tidegate.adopted l set disturbed = true where l.adopted = $1 and exists (select from noted)
 )
-select count(*) as messages from finished
+select f.messages, p.examined_to,
+    tidegate.note_adopted_audit($1, $11, $9, 'drop', $10, f.messages) as audit_line
+from (select count(*) as messages from finished) f
+cross join (select case when count(*) = $8 then max(id) end as examined_to from page) p

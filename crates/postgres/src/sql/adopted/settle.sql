@@ -1,6 +1,6 @@
--- Marks rows as done, and writes what was set aside, if the fence still holds and
--- there was no later settlement. Returns whether that is so,
--- and the keys for which nothing that holds them is left.
+-- Marks rows as done, and writes what was set aside, if the fence still holds and this is the next settlement, or
+-- the last one once more. Returns whether that is so, the keys for which nothing that holds them is left, and what
+-- tells whether the store is where the relay left it: the epoch, and the number of the last settlement under the fence.
 --
 -- Of every key that it touches, the first that waits becomes due, unless one before it holds the key.
 -- All parts of a statement see the tables as they were before: the first of a key is the lower one of
@@ -12,12 +12,22 @@
 -- $1 adopted, $2 values of the mapping, $3 fence, $4 last id; done: $5 rows; $6 ids of
 -- those that were set aside before; set aside: $7 id, $8 row or null if it was before, $9 topic,
 -- $10 key, $11 sink, $12 state, $13 attempts, $14 reason, $15 what its death means, $16 delay in ms;
--- $17 number of the settlement
-with held as materialized (
-    select l.adopted
+-- $17 number of the settlement, $18 epoch
+with durable as materialized (
+    -- A relay forgets what it has settled: a crash must not take it back.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+lease as materialized (
+    select l.adopted, l.settled, tidegate.current_epoch() as epoch
     from tidegate.adopted l
-    where l.adopted = $1 and l.fence = $3 and l.settled <= $17
+    where l.adopted = $1 and l.fence = $3
     for update
+),
+held as materialized (
+    select l.adopted
+    from lease l
+    where l.settled in ($17 - 1, $17) and l.epoch = $18
 ),
 moved as (
     update tidegate.adopted l
@@ -119,5 +129,8 @@ freed as materialized (
     select sink, key_hash from first where standing is null and incoming is null
 )
 select exists (select from held) as held,
+    (select l.epoch from lease l) as epoch,
+    (select l.settled from lease l) as settled,
     array(select sink from freed order by sink, key_hash) as freed_sinks,
     array(select key_hash from freed order by sink, key_hash) as freed_keys
+from durable

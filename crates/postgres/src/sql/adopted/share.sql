@@ -1,4 +1,5 @@
--- Renews the lease of an adopted table, or takes it if nobody has it. No row: another relay has it.
+-- Renews the lease of an adopted table, or takes it if nobody has it. One row: without a fence if another relay has
+-- it. Without an epoch nothing of this counts: one has to begin first.
 -- `disturbed` tells that somebody changed what was set aside.
 --
 -- Index: the primary key of adopted.
@@ -22,15 +23,19 @@ leased as (
         expires_at = now() + $3 * interval '1 ms'
     from mine m
     where l.adopted = m.adopted
-    returning l.fence, l.last_id, m.disturbed
+    returning l.fence, l.last_id, m.disturbed, l.settled
 ),
 first as (
     insert into tidegate.adopted (adopted, fence, relay, expires_at)
     select $1, nextval('tidegate.fence'), $2, now() + $3 * interval '1 ms'
     where not exists (select from tidegate.adopted l where l.adopted = $1)
     on conflict (adopted) do nothing
-    returning fence, last_id, disturbed
+    returning fence, last_id, disturbed, settled
 )
-select l.fence, l.last_id, l.disturbed from leased l cross join durable
-union all
-select f.fence, f.last_id, f.disturbed from first f cross join durable
+select tidegate.current_epoch() as epoch, l.fence, l.last_id, l.disturbed, l.settled
+from durable
+left join (
+    select * from leased
+    union all
+    select * from first
+) l on true

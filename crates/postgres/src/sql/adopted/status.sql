@@ -4,13 +4,13 @@
 --
 -- $1 adopted, $2 values of the mapping
 with unread as (
-    select coalesce({topic}, '') as topic, {published} as published_ms
+    select coalesce({topic_shown}, '') as topic, {published} as published_ms
     from {table} t
     where {pending} and {filter}
         and not tidegate.is_set_aside($1, {row_key})
 ),
 stuck as (
-    select a.topic, a.state,
+    select {aside_topic_shown} as topic, a.state,
         (select {published} from {table} t where {same_row} limit 1) as published_ms,
         a.state = 'dead' or a.state = 'behind' and exists (
             select

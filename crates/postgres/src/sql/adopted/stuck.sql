@@ -3,7 +3,7 @@
 -- $1 adopted, $2 values of the mapping, $3 state or null; $4 ids, $5 topic, $6 sink, $7 part of the
 -- reason, each or null; $8 after, $9 most
 select a.id, a.topic, a.sink, a.state, a.attempts, a.reason, a.on_dead,
-    (select {key} from {table} t where {same_row} limit 1) as key,
+    (select {key_shown} from {table} t where {same_row} limit 1) as key,
     case when a.state in ('retry', 'later')
         then greatest(extract(epoch from a.due_at - now()), 0)::double precision
     end as due_seconds

@@ -3,5 +3,5 @@
 --
 -- Indexes: the primary keys.
 --
--- $1 lanes, $2 their fences, $3 their cursors, $4 what these do not tell, $5 number of the settlement
-select tidegate.advance($1, $2, $3, $4, $5) as held
+-- $1 epoch, $2 lanes, $3 their fences, $4 their cursors, $5 what these do not tell, $6 number of the settlement
+select tidegate.advance($1, $2, $3, $4, $5, $6) as held

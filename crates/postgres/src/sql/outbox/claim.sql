@@ -8,11 +8,10 @@
 -- Indexes: by id of each segment. What was set aside is read by a function, so that this statement, which is
 -- planned each time, stays small.
 --
--- Only ids up to the horizon are read: the highest of the marks in $7 below whose transactions in $8 all
--- are over, so that no message with a lower id can still commit. If ids were drawn beyond $9, this
--- transaction draws a number of its own, after it has looked which (see horizon.rs). Unless
--- all of the log is on the only disk already, it also writes to it, and its commit waits for that: what was
--- drawn before is durable when the answer arrives, and a crash does not take it back.
+-- Only ids up to the horizon are read: the highest of the marks in $7 that none of the transactions in $8 holds back.
+-- Each of these holds back the mark in $18 and all later ones for as long as it is open. No message with a lower id
+-- can still commit then. If ids were drawn beyond $9, the answer tells up to which, and which transactions may have
+-- drawn them (see horizon.rs).
 --
 -- A reader looks at a window of ids that begins with the oldest message behind its lanes: that is as good as
 -- a limit, and nothing has to be sorted. The oldest is looked for segment by segment: of all together,
@@ -20,34 +19,27 @@
 --
 -- readers: $1 number, $2 and $3 regular expressions for topics to take and to leave, $4 length of the
 -- window in ids, $5 where the first of its lanes stands; $6 for each reader and each of the 64 lanes, where it
--- stands, or null; $7 and $8 marks; $9 the last id that has a mark; set aside: $10 lanes, $11 ids under way,
+-- stands, or null; $7 marks; $8 and $18 transactions that hold marks back; $9 the last id that has a mark; set aside: $10 lanes, $11 ids under way,
 -- $12 sinks that take no more, $13 most heads, $14 most behind a head, $15 most bytes, $16 since when they may be
 -- due (see aside.rs); $17 the length of the longest window
-with seen as materialized (
-    select pg_snapshot_xmin(s)::text::bigint as xmin from pg_current_snapshot() as s
+with snapshot as materialized (
+    select pg_current_snapshot() as now
 ),
-drawn as materialized (
-    select d.last_id,
-        case when d.last_id > $9
-            and (
-                pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn()
-                and current_setting('synchronous_standby_names') = ''
-                or set_config('synchronous_commit', d.waits, true) is not null
-                and setval('tidegate.flushed', 1) is not null
-            )
-            then pg_current_xact_id()::text::bigint
-        end as own
-    from (
-        -- Whoever draws one shows a later value for a moment, unless the page is locked, as here.
-        select coalesce(pg_sequence_last_value('tidegate.message_id'), 0) as last_id,
-            coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'local') as waits
-        from tidegate.message_id i
-    ) d
+open_writer as materialized (
+    select w.xid, w.mark
+    from unnest($8, $18) as w (xid, mark)
+    cross join snapshot s
+    where not pg_visible_in_snapshot(w.xid::text::xid8, s.now)
 ),
 horizon as materialized (
     select coalesce(max(m.id), 0) as id
-    from unnest($7, $8) as m (id, xid)
-    join seen s on s.xmin >= m.xid
+    from unnest($7) as m (id)
+    where m.id < coalesce((select min(w.mark) from open_writer w), m.id + 1)
+),
+seen as materialized (
+    select l.last_id, l.writers::text::bigint[] as writers, tidegate.current_epoch() as epoch,
+        array(select w.xid from open_writer w) as open_writers
+    from tidegate.look($9) as l
 ),
 span as materialized (
     select r.n, r.takes, r.leaves, f.lo, least(f.lo + r.length - 1, z.id) as hi
@@ -69,16 +61,15 @@ span as materialized (
 select 'seen' as kind, null::integer as n, h.id, null::smallint as lane, null as topic, null as key,
     null::bytea as payload, null as headers, now() as published_at,
     null::double precision as due_seconds, null::integer as attempts, null as sink, null as state,
-    s.xmin, d.last_id, d.own
+    s.last_id, s.writers, s.open_writers, s.epoch
 from seen s
-cross join drawn d
 cross join horizon h
 union all
-select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null, null
+select 'window', r.n, r.hi, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from span r
 union all
 select 'due', null, d.id, d.lane, d.topic, d.key, d.payload, d.headers, d.published_at, d.due_seconds, d.attempts,
-    d.sink, d.state, null, null, null
+    d.sink, d.state, null, null, null, null
 from tidegate.due($10, $11, $12, $13, $14, $15, coalesce($16, '-infinity')) as d
 union all
 select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
@@ -86,7 +77,7 @@ select 'lane', r.n, m.id, m.lane, m.topic, m.key, m.payload, m.headers::text,
     case when m.not_before > now()
         then extract(epoch from least(m.not_before, now() + interval '100 years') - now())::double precision
     end,
-    null, null, null, null, null, null
+    null, null, null, null, null, null, null
 from span r
 cross join lateral (
     select m.*, tidegate.lane_of(m.key, m.id) as lane

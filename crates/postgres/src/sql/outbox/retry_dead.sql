@@ -1,44 +1,5 @@
--- Makes dead messages due again, with all attempts, and leaves an audit line. Returns the lanes, where the
--- first of each key is to be found anew.
+-- Makes one page of dead messages due again. See migrations/0013_steer.sql.
 --
--- Index: aside_dead.
---
--- $1 ids, $2 topic, $3 sink, $4 part of the reason, each or null; $5 who, $6 why
-with found as materialized (
-    select a.lane, a.id
-    from tidegate.aside a
-    where a.state = 'dead' and ($1 is null or a.id = any ($1))
-        and ($2 is null or a.topic = $2) and ($3 is null or a.sink = $3)
-        and ($4 is null or position($4 in a.reason) > 0)
-),
--- Lanes first, as relays do.
-lanes as materialized (
-    select l.lane
-    from tidegate.lane l
-    where l.lane in (select lane from found)
-    order by l.lane
-    for update
-),
-chosen as materialized (
-    select a.lane, a.id
-    from lanes l
-    join found f on f.lane = l.lane
-    join tidegate.aside a on a.lane = f.lane and a.id = f.id
-    where a.state = 'dead'
-    order by a.lane, a.id
-    for update of a
-),
-retried as (
-    update tidegate.aside a
-    set state = 'retry', attempts = 0, on_dead = 'skip', due_at = now()
-    from chosen c
-    where a.lane = c.lane and a.id = c.id
-),
-disturbed as (
-    update tidegate.lane l set disturbed = true from lanes d where l.lane = d.lane
-),
-noted as (
-    insert into tidegate.audit (who, what, messages, why)
-    select $5, 'retry', count(*), $6 from chosen
-)
-select count(*) as messages, array(select lane from lanes) as lanes from chosen
+-- $1 ids, $2 topic, $3 sink, $4 part of the reason, each or null; $5 after, $6 most; $7 who, $8 why, $9 audit line
+select r.messages, r.examined_to, r.audit_line
+from tidegate.retry_dead($1, $2, $3, $4, $5, $6, $7, $8, $9) as r

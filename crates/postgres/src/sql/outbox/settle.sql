@@ -1,5 +1,5 @@
 -- Moves lanes on, and writes what was set aside, for those lanes whose fence still holds, unless
--- a later settlement of their relay was there before. What somebody dropped meanwhile is not set aside again. Returns the
+-- a later settlement of their relay is stored. Fails if the store is not where the relay left it. What somebody dropped meanwhile is not set aside again. Returns the
 -- lanes that it moved, and the keys for which nothing that holds them is left.
 --
 -- Of every key that it touches, the first that waits becomes due, unless one before it holds the key; all
@@ -11,9 +11,9 @@
 --
 -- lanes: $1 lane, $2 fence, $3 cursor, $4 what that does not tell; set aside: $5 lane, $6 id, $7 topic, $8 key,
 -- $9 sink, $10 state, $11 attempts, $12 reason, $13 what its death means, $14 delay in ms; $15 ids of those that
--- were set aside and are done; $16 number of the settlement
+-- were set aside and are done; $16 number of the settlement; $17 epoch
 with held as materialized (
-    select unnest(tidegate.advance($1, $2, $3, $4, $16)) as lane
+    select unnest(tidegate.advance($17, $1, $2, $3, $4, $16)) as lane
 ),
 gone as (
     delete from tidegate.aside a

@@ -1,6 +1,7 @@
 -- Says that a relay lives, and tells how many lanes it may take, up to its even share. One row per lane that it
 -- still holds; `disturbed` tells those where somebody changed what was set aside. At least one row, with the number
--- of relays and lanes, and those of its lanes of which it does not know. Who looks for relays that live no longer
+-- of relays and lanes, and those of its lanes of which it does not know. Without an epoch nothing of this counts: one
+-- has to begin first. Who looks for relays that live no longer
 -- locks their lanes first, as this does.
 --
 -- Indexes: the primary keys of lane (64 rows) and relay.
@@ -55,7 +56,8 @@ share as materialized (
         left join mine m on m.lane = l.lane
     ) l
 )
-select r.live, s.lanes as share, m.lane, m.disturbed,
+select tidegate.current_epoch() as epoch, (select e.ids_restarted from tidegate.epoch e) as ids_restarted,
+    r.live, s.lanes as share, m.lane, m.disturbed,
     coalesce(s.unknown_lanes, '{}') as unknown_lanes, coalesce(s.unknown_fences, '{}') as unknown_fences,
     least(greatest(s.lanes - s.held, 0), s.free + coalesce(cardinality(s.unknown_lanes), 0)) as wanted
 from relays r

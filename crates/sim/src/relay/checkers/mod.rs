@@ -7,6 +7,7 @@ mod duplicates;
 mod isolation;
 mod nothing_vanishes;
 mod order;
+mod went_back;
 
 use super::{End, Scenario, view::View};
 
@@ -27,6 +28,10 @@ const CHECKERS: [(&str, Checker); 7] = [
 pub fn check_all(scenario: &Scenario, end: &End) -> Result<(), String> {
     if let Some(failure) = &end.failure {
         return Err(failure.clone());
+    }
+    if !scenario.go_backs.is_empty() {
+        // Ids mean other messages before and after: the other checkers would mix them up.
+        return went_back::check(scenario, end).map_err(|broken| format!("law 16: {broken}"));
     }
     let view = View::new(scenario, &end.history);
     let broken = |(law, check): &(&str, Checker)| {

@@ -84,6 +84,40 @@ fn a_delete_needs_a_name_and_nothing_else() {
     assert!(write(None, "{}").unwrap_err().contains("needs a key"));
 }
 
+/// Rows as an application that chooses the names of points itself writes them.
+#[test]
+fn what_nobody_can_find_is_never_written_or_deleted() {
+    const DELETED: &str = r#"{"entity_ids":["entity-00f1"],"token_counts":[87],"reason":"x"}"#;
+    const WRITTEN: &str = r#"{"qdrant_point_id":"5b0c7a52-6f0e-4f0a-9d57-2f4d0a9be1c3",
+        "vector":[1],"entity":{"entity_id":"entity-00f1"}}"#;
+    let key = Some("8c1d6d0e-5b1f-5c53-9a77-0d3c1b9f2a10:entity-00f1");
+    let write = |rest, name: &str, order_only, payload| {
+        let mut headers = operation(name);
+        if order_only {
+            headers.set("key-use", "order");
+        }
+        form(rest).write(&item(&headers, key, payload)).map(|write| write.id)
+    };
+    for payload in [DELETED, "{}", "null", "", r#"{"id":"entity-00f1"}"#] {
+        let dead = write("", "DELETE", true, payload).unwrap_err();
+        assert!(dead.contains("nothing says which point is meant"), "{dead}");
+    }
+    for name in ["INSERT", "UPDATE"] {
+        let dead = write("", name, true, WRITTEN).unwrap_err();
+        assert!(dead.contains("field `id` is missing"), "{dead}");
+        let own = write("id_field = 'qdrant_point_id'", name, true, WRITTEN);
+        assert_eq!(own.unwrap().to_string(), "5b0c7a52-6f0e-4f0a-9d57-2f4d0a9be1c3");
+    }
+    // The settings say where ids are: a key is none of them.
+    for order_only in [false, true] {
+        let dead = write("id_field = 'qdrant_point_id'", "DELETE", order_only, DELETED);
+        assert!(dead.unwrap_err().contains("field `qdrant_point_id`"));
+    }
+    let headers = operation("UPDATE");
+    let nameless = form("").write(&item(&headers, None, r#"{"vector":[1]}"#)).unwrap_err();
+    assert!(nameless.contains("needs a key, or field `id`"), "{nameless}");
+}
+
 #[test]
 fn an_item_that_is_no_write_is_at_fault() {
     let write = |name: &str, payload: &str| {

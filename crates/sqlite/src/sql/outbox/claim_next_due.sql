@@ -1,11 +1,24 @@
--- When the next of what was set aside in the lanes ?1 is due, without the ids ?2 and the
--- sinks ?3. Served by aside_due and aside_key.
+-- When the next of what was set aside in the lanes ?1 is due, without the ids ?2 and the sinks ?3. Served by
+-- aside_due_sink, which also tells which sinks have something waiting in a lane, and aside_key.
+WITH RECURSIVE waiting (lane, sink) AS (
+    SELECT wanted.value, (
+        SELECT min(sink) FROM aside WHERE lane = wanted.value AND state IN ('retry', 'later')
+    )
+    FROM json_each(?1) AS wanted
+    UNION ALL
+    SELECT waiting.lane, (
+        SELECT min(aside.sink)
+        FROM aside
+        WHERE aside.lane = waiting.lane AND aside.sink > waiting.sink AND aside.state IN ('retry', 'later')
+    )
+    FROM waiting
+    WHERE waiting.sink IS NOT NULL
+)
 SELECT min((
     SELECT aside.due_ms
-    FROM aside
-    WHERE aside.lane = wanted.value AND aside.state IN ('retry', 'later')
+    FROM aside INDEXED BY aside_due_sink
+    WHERE aside.lane = waiting.lane AND aside.sink = waiting.sink AND aside.state IN ('retry', 'later')
         AND aside.id NOT IN (SELECT value FROM json_each(?2))
-        AND aside.sink NOT IN (SELECT value FROM json_each(?3))
         AND (aside.state = 'later' OR aside.key_hash IS NULL OR NOT EXISTS (
             SELECT 1
             FROM aside AS before
@@ -15,4 +28,5 @@ SELECT min((
     ORDER BY aside.due_ms
     LIMIT 1
 ))
-FROM json_each(?1) AS wanted
+FROM waiting
+WHERE waiting.sink NOT IN (SELECT value FROM json_each(?3))

@@ -1,0 +1,2 @@
+-- How the database encodes texts.
+select getdatabaseencoding()::text as encoding

@@ -1,0 +1,95 @@
+//! Ids that start anew, as they do after tables were copied to another server without their sequences.
+
+use super::*;
+
+/// What a copy of the tables looks like to whoever asks it first.
+async fn copy_to_another_server(database: &Database) {
+    // Logical replication copies no unlogged tables, and no positions of sequences.
+    database
+        .execute("alter sequence tidegate.message_id restart; delete from tidegate.epoch")
+        .await;
+}
+
+async fn share_again(store: &Postgres, relay: &Relay<'_>) -> Result<Shared, StoreError> {
+    let held = relay.lanes.iter().map(|gained| gained.lease).collect();
+    let relay = WorkerId("a relay".to_owned());
+    store.share_lanes(Share { relay, held, routes: Vec::new(), lease: LEASE }).await
+}
+
+async fn settle(relay: &Relay<'_>, cursor: i64) {
+    let progress = |gained: &Gained| Progress {
+        lane: gained.lease.lane,
+        fence: gained.lease.fence,
+        cursor,
+        lags: Vec::new(),
+        before: None,
+    };
+    let lanes = relay.lanes.iter().map(progress).collect();
+    let settlement =
+        Settlement { epoch: relay.epoch.clone(), number: 1, lanes, ..Settlement::default() };
+    assert_eq!(relay.store.settle_messages(settlement).await.unwrap().late, []);
+}
+
+/// Whether the new ids have reached those that were read, or passed them.
+#[tokio::test]
+async fn ids_that_start_anew_are_refused_until_messages_are_renumbered() {
+    for (before, after) in [(100, 40), (100, 100), (100, 160), (3, 1), (1, 5)] {
+        let database = Database::create(POSTGRES).await;
+        let store = database.store().await;
+        let relay = Relay::start(&store).await;
+        let read = |n: usize| new_message(&format!("key {}", n % 3));
+        store.publish((0..before).map(read).collect()).await.unwrap();
+        let messages = relay.read().await;
+        settle(&relay, messages[before - 1].id.0).await;
+        copy_to_another_server(&database).await;
+        store.publish((0..after).map(read).collect()).await.unwrap();
+
+        for _ in 0..2 {
+            let refused = share_again(&store, &relay).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::IdsRestarted, "{before}, {after}: {refused}");
+            assert!(refused.to_string().contains("select tidegate.renumber()"), "{refused}");
+        }
+        assert!(store.outbox().await.unwrap().advice.is_some(), "{before}, {after}");
+        let renumbered = database.rows("select tidegate.renumber()").await;
+        assert_eq!(renumbered, [[after.to_string()]], "{before}, {after}");
+        assert_eq!(store.outbox().await.unwrap().advice, None);
+        let relay = Relay::start(&store).await;
+        let next = store.publish(vec![new_message("next")]).await.unwrap();
+        let ids: Vec<i64> = relay.ids().await;
+        let expected: Vec<i64> =
+            (1..=after as i64 + 1).map(|n| messages[before - 1].id.0 + n).collect();
+        assert!(ids.is_sorted() && ids.len() == after + 1, "{before}, {after}: {ids:?}");
+        assert_eq!(ids.last(), Some(&next[0].0), "{expected:?}");
+    }
+}
+
+/// Under a relay that lives.
+#[tokio::test]
+async fn a_sequence_that_is_set_back_is_noticed_by_the_next_claim() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let relay = Relay::start(&store).await;
+    store.publish(vec![new_message("k"); 20]).await.unwrap();
+    assert_eq!(relay.ids().await.len(), 20);
+    database.execute("select setval('tidegate.message_id', 10)").await;
+    let refused = store.claim_messages(relay.request()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::WentBack, "it may have gone back in time");
+    let refused = store.claim_messages(relay.request()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::IdsRestarted, "it stays so");
+}
+
+/// A server that is healthy, whatever happened to it, has nothing to mend.
+#[tokio::test]
+async fn a_new_epoch_alone_is_nothing_to_mend() {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    for round in 0..3 {
+        let relay = Relay::start(&store).await;
+        store.publish(vec![new_message("k"); 5]).await.unwrap();
+        let messages = relay.read().await;
+        assert_eq!(messages.len(), 5 + usize::from(round > 0) * 2, "round {round}");
+        settle(&relay, messages[2 + usize::from(round > 0) * 2].id.0).await;
+        database.execute("delete from tidegate.epoch").await;
+        assert_eq!(database.rows("select tidegate.has_restarted_ids()").await, [["f"]]);
+    }
+}

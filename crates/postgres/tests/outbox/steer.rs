@@ -1,0 +1,135 @@
+//! Retrying and dropping many dead messages: in pages, beside relays, whatever the planner believes.
+
+use super::*;
+use tidegate_core::outbox::{AuditLine, Decision, MessageId, Selection, SteerPage, Steering};
+
+const ALL_LANES: &str = "array(select n::smallint from generate_series(0, 63) as n)";
+
+/// A database with dead messages, and statistics from when all were dead. `keys`: how many they share; none have
+/// none.
+async fn dead(many: usize, keys: usize) -> (Database, Postgres) {
+    let database = Database::create(POSTGRES).await;
+    let store = database.store().await;
+    let key = if keys == 0 { "null".to_owned() } else { format!("'k' || n % {keys}") };
+    database
+        .execute(&format!(
+            "insert into tidegate.message_0 (id, topic, key, payload)
+                select n, 't', {key}, '{{}}' from generate_series(1, {many}) as n;
+            select setval('tidegate.message_id', {many});
+            insert into tidegate.aside
+                (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
+                select tidegate.lane_of(m.key, m.id), m.id, 't', hashtextextended(m.key, 7), 's', 'dead', 5,
+                    'bad luck', 'skip', now()
+                from tidegate.message_0 m;
+            update tidegate.lane set cursor = {many};
+            analyze tidegate.aside"
+        ))
+        .await;
+    (database, store)
+}
+
+fn page(decision: Decision, most: usize) -> SteerPage {
+    let (which, after) = (Selection::default(), MessageId::default());
+    SteerPage { decision, which, by: AuditLine::default(), after, most, line: None }
+}
+
+/// Counts what the statement reads in its own session, where nothing else adds to it.
+async fn reads_of(database: &Database, sql: &str) -> f64 {
+    let client = database.client().await;
+    let count = "select coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::float8
+        from pg_class c
+        where c.oid = 'tidegate.aside'::regclass
+            or c.oid in (select i.indexrelid from pg_index i where i.indrelid = 'tidegate.aside'::regclass)";
+    run(&client, "begin").await;
+    client.query(sql, &[]).await.unwrap();
+    let read = client.query_one(count, &[]).await.unwrap().get(0);
+    run(&client, "commit").await;
+    read
+}
+
+#[tokio::test]
+async fn a_page_reads_as_much_as_it_changes_whatever_the_statistics() {
+    for keys in [0, 7, 4_000] {
+        let mut per_page = Vec::new();
+        let (database, _store) = dead(4_000, keys).await;
+        for after in [0, 1_000, 2_000, 3_000] {
+            let sql = format!(
+                "select * from tidegate.retry_dead(null, null, null, null, {after}, 1000, 'a', 'b', null)"
+            );
+            per_page.push(reads_of(&database, &sql).await);
+        }
+        // The page, each message by its id, and the first of its key.
+        let most = per_page.iter().copied().fold(0.0, f64::max);
+        assert!(most > 1_000.0 && most < 12_000.0, "{keys} keys: {per_page:?}");
+        let due = format!(
+            "select * from tidegate.due({ALL_LANES}, '{{}}', '{{}}', 100, 10, 1000000, '-infinity')"
+        );
+        let read = reads_of(&database, &due).await;
+        assert!(read < 6_000.0, "{keys} keys: {read} to find 100 that are due");
+        let closed = due.replacen("'{}', 100", "'{s}', 100", 1);
+        let read = reads_of(&database, &closed).await;
+        assert!(read < 200.0, "{keys} keys: {read} to find that a sink takes no more");
+        let tend = format!("select tidegate.tend({ALL_LANES}, true)");
+        let read = reads_of(&database, &tend).await;
+        assert!(read < 30_000.0, "{keys} keys: {read} to look at all of it");
+    }
+}
+
+/// A relay goes on beside a command that is stopped in the middle and repeated.
+#[tokio::test]
+async fn what_is_done_stays_done_and_the_command_can_be_repeated() {
+    let (database, store) = dead(3_500, 50).await;
+    let mut steering = Steering::new(Decision::Retry, Selection::default(), AuditLine::default());
+    assert!(steering.step(&store).await.unwrap());
+    assert_eq!(steering.messages(), 1_000);
+    drop(steering);
+    assert_eq!(store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap(), 2_500);
+    let count = "select state, count(*) from tidegate.aside group by 1 order by 1";
+    assert_eq!(database.rows(count).await.concat(), ["behind", "3450", "retry", "50"]);
+    let heads = "select count(*) from tidegate.aside where state = 'retry' and id <= 50";
+    assert_eq!(database.rows(heads).await.concat(), ["50"], "of each key, the first");
+    let audit = "select messages from tidegate.audit order by id";
+    assert_eq!(database.rows(audit).await.concat(), ["1000", "2500"], "a line for each command");
+}
+
+/// The settlement's view is from before the page; what it leaves without a head is found when lanes are shared.
+#[tokio::test]
+async fn a_settlement_that_did_not_see_a_page_leaves_no_key_behind() {
+    let (database, store) = dead(2, 1).await;
+    let client = database.client().await;
+    // The first is due again, the second waits behind it.
+    assert_eq!(store.steer_dead(page(Decision::Retry, 10)).await.unwrap().messages, 2);
+    // Then the first is done, by one who does not know that the second waits.
+    run(&client, "delete from tidegate.aside where id = 1").await;
+    let lane = "select lane from tidegate.aside where id = 2";
+    let lane = database.rows(lane).await.concat().concat();
+    let state = "select state from tidegate.aside where id = 2";
+    assert_eq!(database.rows(state).await.concat(), ["behind"]);
+    let disturbed = format!("select disturbed from tidegate.lane where lane = {lane}");
+    assert_eq!(database.rows(&disturbed).await.concat(), ["t"]);
+    run(&client, "update tidegate.look_again set due_at = due_at - interval '1 hour'").await;
+    let tend = format!("select tidegate.tend_noted(array[{lane}]::smallint[], 10)");
+    assert_eq!(database.rows(&tend).await.concat(), ["f"]);
+    assert_eq!(database.rows(state).await.concat(), ["retry"]);
+    assert_eq!(database.rows(&disturbed).await.concat(), ["f"], "nothing is left to look at");
+}
+
+/// A relay's lease does not depend on it: the lanes stay disturbed, and are looked at later.
+#[tokio::test]
+async fn lanes_are_renewed_although_their_keys_cannot_be_looked_at() {
+    let (database, store) = dead(2, 1).await;
+    let relay = WorkerId("a relay".to_owned());
+    let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
+    let gained = store.share_lanes(share.clone()).await.unwrap().gained;
+    assert_eq!(gained.len(), 64);
+    store.steer_dead(page(Decision::Retry, 10)).await.unwrap();
+    database
+        .execute(
+            "create or replace function tidegate.tend_noted(lanes smallint[], most bigint)
+            returns boolean language plpgsql as $$ begin raise 'out of order'; end $$",
+        )
+        .await;
+    let held: Vec<_> = gained.iter().map(|gained| gained.lease).collect();
+    let shared = store.share_lanes(Share { held, ..share }).await.unwrap();
+    assert_eq!((shared.lost, shared.gained.len()), (Vec::new(), 0));
+}

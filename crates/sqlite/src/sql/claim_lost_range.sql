@@ -1,0 +1,2 @@
+-- Removes a lease that was lost too often. Served by the key of lease.
+DELETE FROM lease WHERE batch_id = ?1 AND hi = ?2
