@@ -70,7 +70,8 @@ fn known(class: &str, level: u32, throttled: bool, retry_after: u64) -> Remember
 /// Another process writes down its pace.
 async fn noted_by(worker: &str, remembered: Remembered, store: &OpenStore) {
     let (statistics, sent) = (Vec::new(), Sent::default());
-    let pace = Pace { statistics, remembered: vec![remembered], sent, running: true, stalled: None };
+    let pace =
+        Pace { statistics, remembered: vec![remembered], sent, running: true, stalled: None };
     let note = PaceNote {
         sink: "busy".to_owned(),
         batch: BatchId(7),
