@@ -141,7 +141,7 @@ pub enum Command {
     },
     /// Push a file of records into a service, as fast as it can bear; go on if that was begun before
     #[command(after_help = load::EXAMPLES)]
-    Load(load::LoadArgs),
+    Load(Box<load::LoadArgs>),
     /// See how fast loads may go, and why; try the pacer on a simulated service
     #[command(after_help = pace::EXAMPLES)]
     Pace(pace::PaceArgs),

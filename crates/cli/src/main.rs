@@ -51,7 +51,7 @@ async fn dispatch(app: &App, command: Command) -> Result<Exit> {
         Command::Worker(args) => commands::worker::run(app, args).await,
         Command::Batch { command } => commands::batch::run(app, command).await,
         Command::Workload { command } => commands::workload::run(app, command),
-        Command::Load(args) => commands::load::run(app, args).await,
+        Command::Load(args) => commands::load::run(app, *args).await,
         Command::Pace(args) => commands::pace::run(app, args).await,
         Command::Drill { command } => commands::drill::run(app, command).await,
         Command::Publish(args) => commands::publish::run(app, args).await,

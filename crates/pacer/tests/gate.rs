@@ -246,5 +246,5 @@ async fn what_one_destination_is_refused_slows_down_no_other_and_can_be_forgotte
 }
 
 async fn permit_ok(gate: &Gate, clock: &Paused) {
-    done(gate.start(clock).await.unwrap(), clock);
+    done(gate.start(clock).await.expect("it is open"), clock);
 }

@@ -48,7 +48,7 @@ pub struct SteerPage {
 pub struct Steered {
     /// How many messages it changed.
     pub messages: u64,
-    /// Behind which the next page begins; `None`: there is no more.
+    /// Behind which the next page begins; `None`: there is no more. A store may end a page early.
     pub next: Option<MessageId>,
     /// The command's audit line, if it has one by now.
     pub line: Option<i64>,
@@ -104,10 +104,9 @@ impl Steering {
         let steered = store.steer_dead(self.page.clone()).await?;
         self.messages += steered.messages;
         self.page.line = steered.line;
-        if self.named.pop().is_none() {
-            self.page.after = steered.next.unwrap_or_default();
-            self.is_over = steered.next.is_none();
-        } else {
+        self.page.after = steered.next.unwrap_or_default();
+        if steered.next.is_none() {
+            self.named.pop();
             self.is_over = self.named.is_empty();
         }
         Ok(true)

@@ -43,7 +43,7 @@ impl Adopted {
                 (&place.2, Type::INT8),
             ];
             let sql = include_str!("../sql/adopted/tend_page.sql");
-            let rows = self.pool.call(OPERATION, sql, params).await?;
+            let rows = self.pool.call(self.pool.leased(OPERATION), sql, params).await?;
             let row =
                 rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
             let Some(id) = get(OPERATION, row, "at_id")? else { return Ok(()) };

@@ -56,7 +56,7 @@ pub(super) async fn tend_lanes(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreE
             (&place.3, Type::INT8),
         ];
         let sql = include_str!("../sql/outbox/tend_page.sql");
-        let rows = pool.call(OPERATION, sql, params).await?;
+        let rows = pool.call(pool.leased(OPERATION), sql, params).await?;
         let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
         let Some(lane) = get::<Option<i16>>(OPERATION, row, "at_lane")? else { return Ok(()) };
         place = (

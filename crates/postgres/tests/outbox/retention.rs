@@ -90,10 +90,10 @@ async fn what_an_open_transaction_published_into_a_closed_segment_is_kept() {
     assert_eq!(database.rows(&discard).await.concat(), ["busy"]);
     transaction.commit().await.unwrap();
     assert_eq!(database.rows(&discard).await.concat(), ["changed"], "nothing of it was read");
-    database.execute("update tidegate.lane set cursor = 1").await;
+    database.execute("update tidegate.lane set cursor = 1, settled_at = now()").await;
     assert_eq!(database.rows(&discard).await.concat(), ["changed"], "the late one was not read");
     assert_eq!(relay.ids().await, [1, late[0].0, 3]);
-    database.execute("update tidegate.lane set cursor = 3").await;
+    database.execute("update tidegate.lane set cursor = 3, settled_at = now()").await;
     assert_eq!(database.rows(&discard).await.concat(), ["done"]);
     assert_eq!(database.rows(&discard).await.concat(), ["done"], "it is empty");
 }
@@ -140,6 +140,7 @@ async fn a_large_segment_is_sealed_by_its_ids() {
             insert into tidegate.message_0 (id, topic, payload) values (2000000, 't', '');
             insert into tidegate.aside (lane, id, topic, sink, state, attempts, reason, on_dead, due_at)
                 values (3, 3, 't', 's', 'dead', 1, '', 'skip', now());
+            select setval('tidegate.message_id', 2000000);
             update tidegate.lane set cursor = 2000000",
         )
         .await;

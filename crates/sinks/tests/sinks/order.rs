@@ -186,7 +186,8 @@ async fn send_all(sink: &dyn Sink, service: &Moody) {
 async fn nothing_is_sent_before_what_it_follows_is_known_to_be_done() {
     let delete = "operation = 'delete'\nkey = 'accountid'";
     let elastic = "operation = 'upsert'\nkey = 'accountid'\nelastic = true";
-    let made: [(&str, &dyn Fn(&str) -> Box<dyn Sink>); 5] = [
+    type Make<'a> = &'a dyn Fn(&str) -> Box<dyn Sink>;
+    let made: [(&str, Make<'_>); 5] = [
         ("array", &|url| Box::new(http(&format!("{url}/many"), "body = 'array'"))),
         ("ndjson", &|url| Box::new(http(&format!("{url}/many"), "body = 'ndjson'"))),
         ("$batch", &|url| Box::new(dataverse(url, delete))),

@@ -18,28 +18,17 @@ create unlogged table if not exists tidegate.epoch (
 alter table tidegate.progress add column if not exists settled_at timestamptz not null default now();
 alter table tidegate.lane add column if not exists settled_at timestamptz;
 
--- Lanes as they stand: as they were when they were last leased, and what their relay did since. `state` tells which
--- sinks lag, and what was done before under other routes.
-create or replace view tidegate.lanes as
-with last as materialized (
-    select r.relay, p.cursors, p.states, p.settled_at
-    from (select distinct l.relay from tidegate.lane l where l.relay is not null) r
-    cross join lateral (
-        select p.cursors, p.states, p.settled_at
-        from tidegate.progress p
-        where p.relay = r.relay
-        order by p.number desc
-        limit 1
-    ) p
-)
-select l.lane, l.relay, greatest(l.cursor, p.cursors[l.lane + 1]) as cursor,
-    case when p.states #>> array[l.lane::text, 'fence'] = l.fence::text
-        then nullif(p.states #> array[l.lane::text, 'state'], 'null')
-        else l.state
-    end as state,
-    greatest(l.settled_at, p.settled_at) as settled_at
+-- When lanes were last settled.
+create or replace view tidegate.lane_times as
+select l.lane, greatest(l.settled_at, p.settled_at) as settled_at
 from tidegate.lane l
-left join last p on p.relay = l.relay;
+left join lateral (
+    select p.settled_at
+    from tidegate.progress p
+    where p.relay = l.relay
+    order by p.number desc
+    limit 1
+) p on true;
 
 -- Frees lanes. They are locked, so that nothing that their relay settled is missed.
 create or replace function tidegate.let_go(lanes smallint[])
@@ -47,8 +36,9 @@ returns void
 language sql
 as $$
     update tidegate.lane l
-    set relay = null, fence = 0, cursor = s.cursor, state = s.state, settled_at = s.settled_at
+    set relay = null, fence = 0, cursor = s.cursor, state = s.state, settled_at = t.settled_at
     from tidegate.lanes s
+    join tidegate.lane_times t on t.lane = s.lane
     where l.lane = any (lanes) and s.lane = l.lane
 $$;
 
@@ -71,7 +61,8 @@ as $$
             limit 1000
         ) m
         join tidegate.lanes p on p.lane = tidegate.lane_of(m.key, m.id)
-        where m.id <= tidegate.all_read_to(p.cursor, p.state) and m.published_at > p.settled_at
+        join tidegate.lane_times t on t.lane = p.lane
+        where m.id <= tidegate.all_read_to(p.cursor, p.state) and m.published_at > t.settled_at
             and not exists (select from tidegate.aside a where a.id = m.id)
     )
     from tidegate.lanes l
@@ -97,7 +88,8 @@ begin
     select min(m.published_at) into since
     from tidegate.message m
     join tidegate.lanes l on l.lane = tidegate.lane_of(m.key, m.id)
-    where m.id <= tidegate.all_read_to(l.cursor, l.state) and m.published_at > l.settled_at
+    join tidegate.lane_times t on t.lane = l.lane
+    where m.id <= tidegate.all_read_to(l.cursor, l.state) and m.published_at > t.settled_at
         and not exists (select from tidegate.aside a where a.id = m.id);
     update tidegate.message m
     set id = last_id + n.place
@@ -153,9 +145,10 @@ begin
     end if;
     perform setval('tidegate.fence', nextval('tidegate.fence') + 1000000000);
     update tidegate.lane l
-    set cursor = s.cursor, state = s.state, settled_at = s.settled_at,
+    set cursor = s.cursor, state = s.state, settled_at = t.settled_at,
         fence = case when l.relay is null then 0 else nextval('tidegate.fence') end
     from tidegate.lanes s
+    join tidegate.lane_times t on t.lane = s.lane
     where s.lane = l.lane;
     delete from tidegate.progress;
     update tidegate.adopted set fence = nextval('tidegate.fence'), settled = 0, expires_at = now();

@@ -146,6 +146,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     page record;
+    -- Lanes are locked meanwhile: on a busy server, the rest of the page is left to the next one.
+    until timestamptz;
     one bigint;
     dead record;
     first record;
@@ -155,9 +157,10 @@ declare
 begin
     messages := 0;
     page := tidegate.dead_page(ids, of_topic, of_sink, of_reason, after, most);
-    examined_to := page.examined_to;
     perform from tidegate.lane l where l.lane = any (page.lanes) order by l.lane for update;
+    until := clock_timestamp() + interval '100 ms';
     foreach one in array page.chosen loop
+        examined_to := one;
         select a.lane, a.sink, a.key_hash, 'retry' as state into dead
         from tidegate.aside a
         where a.id = one and a.state = 'dead'
@@ -178,7 +181,11 @@ begin
         set state = dead.state, attempts = 0, on_dead = 'skip', due_at = now()
         where a.id = one;
         messages := messages + 1;
+        exit when clock_timestamp() > until;
     end loop;
+    if examined_to is not distinct from page.chosen[cardinality(page.chosen)] then
+        examined_to := page.examined_to;
+    end if;
     perform tidegate.note_keys(lanes, sinks, keys);
     audit_line := tidegate.note_audit(line, by_whom, 'retry', because, messages);
 end
@@ -202,6 +209,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     page record;
+    -- Lanes are locked meanwhile: on a busy server, the rest of the page is left to the next one.
+    until timestamptz;
     one bigint;
     dead record;
     lanes smallint[] := '{}';
@@ -211,9 +220,10 @@ begin
     messages := 0;
     lock table tidegate.message in row exclusive mode;
     page := tidegate.dead_page(ids, of_topic, of_sink, of_reason, after, most);
-    examined_to := page.examined_to;
     perform from tidegate.lane l where l.lane = any (page.lanes) order by l.lane for update;
+    until := clock_timestamp() + interval '100 ms';
     foreach one in array page.chosen loop
+        examined_to := one;
         delete from tidegate.aside a
         where a.id = one and a.state = 'dead'
         returning a.lane, a.sink, a.key_hash, a.on_dead into dead;
@@ -225,7 +235,11 @@ begin
             keys := keys || dead.key_hash;
         end if;
         messages := messages + 1;
+        exit when clock_timestamp() > until;
     end loop;
+    if examined_to is not distinct from page.chosen[cardinality(page.chosen)] then
+        examined_to := page.examined_to;
+    end if;
     perform tidegate.promote(k.lane, k.sink, k.key_hash)
     from (
         select distinct k.lane, k.sink, k.key_hash from unnest(lanes, sinks, keys) as k (lane, sink, key_hash)

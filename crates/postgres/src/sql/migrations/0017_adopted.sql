@@ -74,6 +74,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     page bigint[];
+    until timestamptz;
+    looked_at bigint;
     one bigint;
     dead record;
     first record;
@@ -93,10 +95,9 @@ begin
     else
         page := array(select distinct i.id from unnest(ids) as i (id) where i.id > after order by i.id limit most);
     end if;
-    if cardinality(page) = most then
-        examined_to := page[most];
-    end if;
+    until := clock_timestamp() + interval '100 ms';
     foreach one in array page loop
+        looked_at := one;
         select a.sink, a.key_hash, 'retry' as state into dead
         from tidegate.adopted_aside a
         where a.adopted = which and a.id = one and a.state = 'dead'
@@ -118,7 +119,11 @@ begin
         set state = dead.state, attempts = 0, on_dead = 'skip', due_at = now()
         where a.adopted = which and a.id = one;
         messages := messages + 1;
+        exit when clock_timestamp() > until;
     end loop;
+    if cardinality(page) = most or looked_at < page[cardinality(page)] then
+        examined_to := looked_at;
+    end if;
     if cardinality(keys) > 0 then
         insert into tidegate.adopted_look_again (adopted, due_at, sink, key_hash)
         select distinct which, now() + again.after, k.sink, k.key_hash

@@ -50,7 +50,7 @@ fn survivors(end: &End) -> BTreeMap<usize, Survivor> {
             Event::Published { id, message } => {
                 survivors.insert(*message, Survivor { id: *id, first: None });
             }
-            Event::WentBack(gone) => gone.iter().for_each(|it| drop(survivors.remove(it))),
+            Event::WentBack(gone) => survivors.retain(|message, _| !gone.contains(message)),
             Event::Accepted { messages, .. } => {
                 for (nth, message) in messages.iter().enumerate() {
                     taken.entry(*message).or_insert((at, nth));
