@@ -242,6 +242,7 @@ macro_rules! __each_case {
                 a_head_brings_the_rest_up_to_one_that_holds_the_key,
                 what_messages_waited_for_is_told,
                 what_is_under_way_is_left_out,
+                sinks_that_take_no_more_are_left_out,
                 those_due_first_come_first_in_the_order_of_their_ids,
                 next_due_is_the_soonest,
                 due_messages_are_limited_by_bytes;

@@ -93,6 +93,27 @@ pub(crate) async fn what_is_under_way_is_left_out(bench: Bench) {
     relay.finish().await;
 }
 
+pub(crate) async fn sinks_that_take_no_more_are_left_out(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[None; 3]).await;
+    let (closed, open) = ("it's \"closed\", [1", "open");
+    let step = relay.step().to(read[2].id).aside_for(&read[0], closed, retry(AT_ONCE));
+    step.aside_for(&read[1], open, retry(AT_ONCE)).send().await;
+    let without = |sinks: &[&str]| ClaimRequest {
+        closed: sinks.iter().map(|sink| (*sink).to_owned()).collect(),
+        ..asking(&relay)
+    };
+    for (sinks, due) in [
+        (&[][..], &read[..2]),
+        (&[closed], &read[1..2]),
+        (&["another", open], &read[..1]),
+        (&[closed, open], &[]),
+    ] {
+        let claim = relay.ask(without(sinks)).await;
+        assert_eq!(ids(&claim.due), ids(due), "{sinks:?}");
+        assert_eq!(claim.next_due.is_some(), !due.is_empty(), "{sinks:?}");
+    }
+}
+
 pub(crate) async fn those_due_first_come_first_in_the_order_of_their_ids(bench: Bench) {
     let (mut relay, read) = started(&bench, &[None; 6]).await;
     relay.step().to(read[5].id).send().await;
