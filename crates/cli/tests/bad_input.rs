@@ -30,12 +30,6 @@ fn unknown_workload() {
 }
 
 #[test]
-fn kills_without_nats() {
-    let args = ["bench", "relay", "--only", "kills", "--store", "postgres://nobody@127.0.0.1:1/x"];
-    refused(&args, "name one with --nats nats://HOST:PORT");
-}
-
-#[test]
 fn unknown_program() {
     refused(&["run", "--exec", "no-such-program", "--runs", "1"], "`no-such-program`");
     refused(&["worker", "--exec", "'open", "--until-idle"], "a quote is not closed");
