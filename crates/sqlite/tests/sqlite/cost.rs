@@ -109,7 +109,7 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 11] = [
+const SMALL_IN_OUTBOX: [&str; 14] = [
     "SCAN settlement",
     "SCAN lane",
     "SCAN lag",
@@ -117,6 +117,9 @@ const SMALL_IN_OUTBOX: [&str; 11] = [
     "SCAN sink_trouble",
     "SCAN sqlite_sequence",
     "SCAN outbox_unread",
+    "SCAN waiting",
+    "SCAN open",
+    "SCAN share",
     "SCAN head",
     "SCAN first",
     "SCAN line",
