@@ -171,7 +171,7 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
         assert_eq!(place.json(&["outbox", "drop", "--topic", "orders"])["dropped"], 2);
         assert_eq!(place.json(&["relay", "--drain"])["counts"]["delivered"], 1);
         let audit = place.json(&["outbox", "audit"]);
-        assert_eq!((&audit[0]["what"], &audit[2]["why"]), (&json!("drop"), &json!("mended")));
+        assert_eq!((&audit[0]["what"], &audit[1]["why"]), (&json!("drop"), &json!("mended")));
         assert_eq!(place.json(&["outbox", "dead"]), json!([]));
     }
 }
@@ -385,16 +385,15 @@ async fn an_application_publishes_in_its_own_transaction() {
     // Readable with plain SQL.
     let state = "select state from tidegate.messages where topic = 'orders'";
     assert_eq!(client.query_one(state, &[]).await.unwrap().get::<_, &str>(0), "sent");
-    // What publishing does not look at, relays do.
-    let long = "update tidegate.outbox set most_outstanding = null;
-        select tidegate.publish(repeat('t', 256), 'k', '1'), tidegate.publish('orders', repeat('k', 1025), '1'),
-            tidegate.publish(E'a\nb', 'k', '1')";
+    // What got in by another way is given up by relays before a sink sees it.
+    let long = "insert into tidegate.message_0 (id, topic, key, payload)
+        select nextval('tidegate.message_id'), m.topic, m.key, '1'
+        from (values (repeat('t', 256), 'k'), ('orders', repeat('k', 1025))) as m (topic, key)";
     client.batch_execute(long).await.unwrap();
     let said = place.tidegate(&["relay", "--drain"]);
     assert!(said.code == 3 && said.stderr.contains("255 is the most"), "{}", said.stderr);
     let reasons = place.ok(&["outbox", "dead"]);
     assert!(reasons.contains("255 is the") && reasons.contains("1024 is the"), "{reasons}");
-    assert_eq!(delivered(&place).last().unwrap()["topic"], "a\nb");
 }
 
 const ENTITY_OUTBOX: &str = "

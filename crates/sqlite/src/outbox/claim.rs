@@ -95,7 +95,8 @@ impl Looking<'_> {
 
     fn due(&self, request: &ClaimRequest) -> Result<Vec<Message>, Failure> {
         let under_way = array(&request.under_way);
-        let (lanes, closed) = (numbers(&request.lanes), array(&request.closed));
+        let (lanes, closed) =
+            (numbers(&request.lanes), serde_json::json!(request.closed).to_string());
         let params = params![lanes, under_way, self.now.0, request.most_due, MAX_BEHIND, closed];
         let mut origins: HashMap<MessageId, Origin> = HashMap::new();
         let (mut ids, mut bytes) = (Vec::new(), 0);
@@ -121,7 +122,7 @@ impl Looking<'_> {
 
     fn next_due(&self, request: &ClaimRequest) -> Result<Option<Millis>, Failure> {
         let (lanes, under_way) = (numbers(&request.lanes), array(&request.under_way));
-        let params = params![lanes, under_way, array(&request.closed)];
+        let params = params![lanes, under_way, serde_json::json!(request.closed).to_string()];
         let text = include_str!("../sql/outbox/claim_next_due.sql");
         let due: Option<Option<i64>> = self.sql.row(text, params, |row| row.get(0))?;
         Ok(due.flatten().map(Millis))
