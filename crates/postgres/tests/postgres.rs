@@ -354,7 +354,13 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0010_leases",
             "0011_publish",
             "0012_epoch",
+            "0013_steer",
             "0014_losses",
+            "0015_sinks",
+            "0016_due",
+            "0017_adopted",
+            "0018_retention",
+            "0019_checks",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);

@@ -117,11 +117,12 @@ async fn read_all(store: &Postgres) -> Vec<Message> {
     let relay = WorkerId("a relay".to_owned());
     let share =
         Share { relay, held: Vec::new(), routes: Vec::new(), lease: Duration::from_secs(60) };
-    let lanes = store.share_lanes(share).await.unwrap().gained;
+    let shared = store.share_lanes(share).await.unwrap();
+    let (epoch, lanes) = (shared.epoch, shared.gained);
     let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };
     let places = lanes.iter().map(place).collect();
     let readers = vec![Reader { places, most: 100, ..Reader::default() }];
-    let request = ClaimRequest { readers, most_bytes: 1 << 20, ..ClaimRequest::default() };
+    let request = ClaimRequest { epoch, readers, most_bytes: 1 << 20, ..ClaimRequest::default() };
     loop {
         let mut claim = store.claim_messages(request.clone()).await.unwrap();
         if !claim.held_back {

@@ -277,7 +277,8 @@ async fn who_holds_messages_back_is_told() {
     let database = Database::create(POSTGRES).await;
     let store = database.store().await;
     let holder = database.client().await;
-    run(&holder, "set application_name = 'a slow one'; begin; select pg_current_xact_id()").await;
+    run(&holder, "set application_name = 'a slow one'; begin").await;
+    publish(&holder, "k").await;
     let told = async {
         loop {
             match store.outbox().await.unwrap().holder {

@@ -154,3 +154,28 @@ async fn a_large_segment_is_sealed_by_its_ids() {
         "what was set aside stays with its payload"
     );
 }
+
+/// Claims wait while it holds its lock: what reads messages of other segments comes before.
+#[tokio::test]
+async fn ids_are_looked_at_before_the_lock_is_taken() {
+    let database = Database::create(POSTGRES).await;
+    let store = sent(&database).await;
+    let sealed = store.seal(Duration::ZERO).await.unwrap().unwrap();
+    database
+        .execute(
+            "create or replace function tidegate.has_restarted_ids()
+            returns boolean language plpgsql as $$
+            begin
+                if exists (
+                    select from pg_locks l
+                    where l.pid = pg_backend_pid() and l.mode = 'AccessExclusiveLock'
+                        and l.relation = 'tidegate.message_0'::regclass
+                ) then
+                    raise 'claims wait';
+                end if;
+                return false;
+            end $$",
+        )
+        .await;
+    assert_eq!(store.discard(sealed).await.unwrap(), 3);
+}
