@@ -109,7 +109,9 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 14] = [
+const SMALL_IN_OUTBOX: [&str; 13] = [
+    "SCAN open",
+    "SCAN waiting",
     "SCAN settlement",
     "SCAN lane",
     "SCAN lag",
@@ -117,9 +119,6 @@ const SMALL_IN_OUTBOX: [&str; 14] = [
     "SCAN sink_trouble",
     "SCAN sqlite_sequence",
     "SCAN outbox_unread",
-    "SCAN waiting",
-    "SCAN open",
-    "SCAN share",
     "SCAN head",
     "SCAN first",
     "SCAN line",
