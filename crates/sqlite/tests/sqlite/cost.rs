@@ -109,8 +109,9 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 13] = [
+const SMALL_IN_OUTBOX: [&str; 14] = [
     "SCAN open",
+    "SCAN share",
     "SCAN waiting",
     "SCAN settlement",
     "SCAN lane",
