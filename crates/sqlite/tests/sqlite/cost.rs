@@ -109,7 +109,8 @@ fn grows(step: &str) -> bool {
 }
 
 /// Tables with a row per lane, sink or relay, and what a step before has found.
-const SMALL_IN_OUTBOX: [&str; 12] = [
+const SMALL_IN_OUTBOX: [&str; 13] = [
+    "SCAN share",
     "SCAN open",
     "SCAN waiting",
     "SCAN settlement",
