@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 19] = [
+const MIGRATIONS: [Migration; 20] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -100,6 +100,11 @@ const MIGRATIONS: [Migration; 19] = [
         version: 19,
         name: "0019_checks",
         sql: include_str!("sql/migrations/0019_checks.sql"),
+    },
+    Migration {
+        version: 20,
+        name: "0020_noted_keys",
+        sql: include_str!("sql/migrations/0020_noted_keys.sql"),
     },
 ];
 

@@ -7,7 +7,9 @@ use crate::{
 use std::sync::Arc;
 use tidegate_core::{
     InspectOutbox,
-    outbox::{AuditLine, OnDead, Selection, StuckQuery, StuckState},
+    outbox::{
+        AuditLine, Decision, MessageId, OnDead, Selection, SteerPage, StuckQuery, StuckState,
+    },
 };
 use tidegate_engine::relay::TopicPolicy;
 use tidegate_postgres::adopted::{Mapping, Preset};
@@ -119,6 +121,39 @@ async fn a_row_that_is_no_message_is_set_aside_alone() {
     let counts = drain_to(&adopted, &sink).await;
     assert_eq!((counts.delivered, counts.dead), (1, 2));
     assert_eq!(database.rows(sql).await, expected[1..]);
+}
+
+/// What is noted for relays does not grow with the messages, and what waited for a dropped one is found at once.
+#[tokio::test]
+async fn a_key_is_noted_once_however_many_rows_are_retried_or_dropped() {
+    let database = entities().await;
+    let changes: Vec<(&str, &str)> = (0..30).map(|_| ("UPDATE", "bad")).collect();
+    write(&database, "a", &changes).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    assert_eq!(drain_to(&adopted, &sink).await.dead, 30);
+    let page = |decision| SteerPage {
+        decision,
+        which: Selection::default(),
+        by: somebody(),
+        after: MessageId::default(),
+        most: 7,
+        line: None,
+    };
+    let noted = "select count(*) from tidegate.adopted_look_again";
+    for _ in 0..2 {
+        assert_eq!(adopted.steer_dead(page(Decision::Retry)).await.unwrap().messages, 7);
+        assert_eq!(database.rows(noted).await.concat(), ["1"]);
+    }
+    database
+        .execute("update tidegate.adopted_aside set on_dead = 'park' where state = 'dead'")
+        .await;
+    for _ in 0..2 {
+        assert_eq!(adopted.steer_dead(page(Decision::Drop)).await.unwrap().messages, 7);
+        let looked_at = format!("{noted} where due_at = last_at");
+        assert_eq!(database.rows(&looked_at).await.concat(), ["1"]);
+    }
+    assert_eq!(adopted.outbox().await.unwrap().topics[0].dead, 2);
+    assert_eq!(drain_to(&adopted, &sink).await.dead, 14, "those that were retried die again");
 }
 
 #[tokio::test]

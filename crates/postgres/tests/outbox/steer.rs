@@ -107,11 +107,66 @@ async fn a_settlement_that_did_not_see_a_page_leaves_no_key_behind() {
     assert_eq!(database.rows(state).await.concat(), ["behind"]);
     let disturbed = format!("select disturbed from tidegate.lane where lane = {lane}");
     assert_eq!(database.rows(&disturbed).await.concat(), ["t"]);
-    run(&client, "update tidegate.look_again set due_at = due_at - interval '1 hour'").await;
     let tend = format!("select tidegate.tend_noted(array[{lane}]::smallint[], 10)");
+    // It is found soon, and looked for once more when no settlement can be on its way any longer.
+    for (time, disturbs) in [("due_at", "t"), ("last_at", "f")] {
+        let later = format!(
+            "update tidegate.look_again
+            set due_at = due_at - ({time} - now()), last_at = last_at - ({time} - now())"
+        );
+        run(&client, "update tidegate.aside set state = 'behind' where id = 2").await;
+        run(&client, &later).await;
+        assert_eq!(database.rows(&tend).await.concat(), ["f"]);
+        assert_eq!(database.rows(state).await.concat(), ["retry"], "{time}");
+        assert_eq!(database.rows(&disturbed).await.concat(), [disturbs], "{time}");
+    }
+}
+
+/// What is noted, and how long the relays look at it, does not grow with the messages.
+#[tokio::test]
+async fn a_key_is_noted_once_however_many_messages_are_retried() {
+    let (database, store) = dead(4_000, 50).await;
+    assert_eq!(store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap(), 4_000);
+    let noted =
+        "select count(*), count(distinct key_hash), bool_and(last_at - due_at >= interval '39 s')
+        from tidegate.look_again";
+    assert_eq!(database.rows(noted).await.concat(), ["50", "50", "t"]);
+    // Looked at once, they wait for the last time; a decision in between makes them due sooner.
+    let client = database.client().await;
+    let passed = "update tidegate.look_again set due_at = due_at - interval '10 s'";
+    run(&client, passed).await;
+    let tend = format!("select tidegate.tend_noted({ALL_LANES}, 1000)");
     assert_eq!(database.rows(&tend).await.concat(), ["f"]);
-    assert_eq!(database.rows(state).await.concat(), ["retry"]);
-    assert_eq!(database.rows(&disturbed).await.concat(), ["f"], "nothing is left to look at");
+    let waits = "select count(*) from tidegate.look_again where due_at = last_at";
+    assert_eq!(database.rows(waits).await.concat(), ["50"]);
+    run(&client, "update tidegate.aside set state = 'dead' where id in (51, 101)").await;
+    assert_eq!(store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap(), 2);
+    assert_eq!(database.rows(waits).await.concat(), ["49"], "both are of one key");
+    // The migration keeps them, whoever applies it again.
+    database.execute(&tidegate_postgres::script()).await;
+    let noted = "select count(*) from tidegate.look_again";
+    assert_eq!(database.rows(noted).await.concat(), ["50"]);
+}
+
+/// The status is there for those who have much that is set aside: what it reads does not grow with the square of
+/// it, whatever the planner believes.
+#[tokio::test]
+async fn the_status_reads_what_was_set_aside_once() {
+    for keys in [1, 40] {
+        let (database, store) = dead(4_000, keys).await;
+        let client = database.client().await;
+        run(&client, "update tidegate.aside set state = 'behind', on_dead = 'skip' where id > 50")
+            .await;
+        run(&client, "update tidegate.aside set on_dead = 'park' where id = 40").await;
+        let read = reads_of(&database, include_str!("../../src/sql/outbox/status.sql")).await;
+        assert!(read < 20_000.0, "{keys} keys: {read} for 4,000 messages");
+        let topic = &store.outbox().await.unwrap().topics[0];
+        // The key of message 40 is that of every 40th, or of all.
+        let (parked, dead) = (3_950 / keys as u64, 50);
+        let counted = topic.dead - dead;
+        assert!(counted.abs_diff(parked) <= 1, "{keys} keys: {topic:?}");
+        assert_eq!(topic.outstanding + topic.dead, 4_000, "{topic:?}");
+    }
 }
 
 /// A relay's lease does not depend on it: the lanes stay disturbed, and are looked at later.

@@ -1,7 +1,7 @@
 //! What operations cost: statements, transactions, and no scan of a table that grows.
 
 use crate::{claim, dense, settlement, store, submit};
-use rusqlite::Connection;
+use rusqlite::{Connection, StatementStatus};
 use std::{fs, path::Path, time::Duration};
 use tidegate_core::{
     Source,
@@ -73,6 +73,32 @@ async fn messages_cost_the_same_for_one_and_for_many() {
     assert_eq!(transactions, [1, 0, 1, 0, 1], "reading writes nothing");
 }
 
+/// Twice as many messages of one key cost the status about twice as much.
+#[tokio::test]
+async fn the_status_reads_what_was_set_aside_once() {
+    let text = include_str!("../../src/sql/outbox/inspect_status.sql");
+    let mut steps = Vec::new();
+    for many in [1_000, 2_000] {
+        let (_directory, path, store) = store().await;
+        drop(store);
+        let connection = Connection::open(path).unwrap();
+        let fill = format!(
+            "INSERT INTO message (id, topic, key, payload, published_ms)
+                WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {many})
+                SELECT n, 't', 'k', x'7b7d', 0 FROM n;
+            UPDATE lane SET cursor = {many};
+            INSERT INTO aside (id, lane, topic, key_hash, sink, state, attempts, reason, on_dead, due_ms)
+                SELECT id, lane, 't', 7, 's', iif(id = {many}, 'dead', 'behind'), 1, '', 'park', 0 FROM message"
+        );
+        connection.execute_batch(&fill).unwrap();
+        let mut status = connection.prepare(text).unwrap();
+        let counted = status.query_row([], |row| Ok((row.get("dead")?, row.get("outstanding")?)));
+        assert_eq!(counted.unwrap(), (1, many - 1), "only what follows a parked one");
+        steps.push(status.get_status(StatementStatus::VmStep));
+    }
+    assert!(steps[1] < steps[0] * 5 / 2, "{steps:?}");
+}
+
 #[tokio::test]
 async fn every_statement_is_served_by_an_index() {
     let (_directory, path, _store) = store().await;
@@ -127,8 +153,9 @@ const SMALL_IN_OUTBOX: [&str; 14] = [
 ];
 
 /// Where people ask for all that was set aside, or for all that is dead.
-const FOR_PEOPLE: [(&str, &str); 4] = [
+const FOR_PEOPLE: [(&str, &str); 5] = [
     ("inspect_status.sql", "SCAN stuck"),
+    ("inspect_status.sql", "SEARCH aside USING INDEX aside_state (state=?)"),
     ("inspect_dead.sql", "SEARCH aside USING INDEX aside_state (state=?)"),
     ("steer_retry.sql", "SEARCH aside USING INDEX aside_state (state=?)"),
     ("steer_drop.sql", "SEARCH aside USING INDEX aside_state (state=?)"),

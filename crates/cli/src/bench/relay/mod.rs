@@ -4,6 +4,7 @@
 mod beside;
 mod database;
 mod publish;
+mod retention;
 mod seed;
 mod sink;
 mod snapshot;
@@ -55,6 +56,8 @@ enum Measurement {
     Publish,
     /// A sink beside one that never answers
     Beside,
+    /// Removing delivered messages beside claims, and ten times as many
+    Retention,
 }
 
 /// What was measured.
@@ -119,6 +122,10 @@ pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
     if wants(Measurement::Beside) {
         super::note("beside");
         beside::measure(&database, args.repeat, &mut rows, &mut judge).await?;
+    }
+    if wants(Measurement::Retention) {
+        super::note("retention");
+        retention::measure(&database, args, &mut rows, &mut judge).await?;
     }
     let server = database.server.clone();
     database.drop().await?;

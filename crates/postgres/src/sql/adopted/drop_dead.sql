@@ -40,19 +40,15 @@ dropped as (
 ),
 done as (
     {done}
-),
-noted as (
-    insert into tidegate.adopted_look_again (adopted, due_at, sink, key_hash)
-    select distinct $1, now() + again.after, f.sink, f.key_hash
-    from finished f
-    cross join (values (interval '0 s'), (interval '40 s')) as again (after)
-    where f.key_hash is not null and f.on_dead <> 'skip'
-    returning adopted
-),
-disturbed as (
-    update tidegate.adopted l set disturbed = true where l.adopted = $1 and exists (select from noted)
 )
 select f.messages, p.examined_to,
     tidegate.note_adopted_audit($1, $11, $9, 'drop', $10, f.messages) as audit_line
-from (select count(*) as messages from finished) f
+from (
+    select count(*) as messages,
+        tidegate.note_adopted_keys(
+            $1, array_agg(f.sink) filter (where f.key_hash is not null and f.on_dead <> 'skip'),
+            array_agg(f.key_hash) filter (where f.key_hash is not null and f.on_dead <> 'skip'), interval '0 s'
+        ) as noted
+    from finished f
+) f
 cross join (select case when count(*) = $8 then max(id) end as examined_to from page) p

@@ -9,16 +9,21 @@ with unread as (
     where {pending} and {filter}
         and not tidegate.is_set_aside($1, {row_key})
 ),
+-- Of each key that is parked, the message for which the later ones wait.
+parked as materialized (
+    select p.sink, p.key_hash, min(p.id) as id
+    from tidegate.adopted_aside p
+    where p.adopted = $1 and p.state = 'dead' and p.on_dead = 'park' and p.key_hash is not null
+    group by p.sink, p.key_hash
+),
 stuck as (
     select {aside_topic_shown} as topic, a.state,
-        (select {published} from {table} t where {same_row} limit 1) as published_ms,
-        a.state = 'dead' or a.state = 'behind' and exists (
-            select
-            from tidegate.adopted_aside p
-            where p.adopted = a.adopted and p.sink = a.sink and p.key_hash = a.key_hash
-                and p.id < a.id and p.state = 'dead' and p.on_dead = 'park'
-        ) as dead
+        a.state = 'dead' or a.state = 'behind' and coalesce(p.id < a.id, false) as dead,
+        case when a.state <> 'dead' then
+            (select {published} from {table} t where {same_row} limit 1)
+        end as published_ms
     from tidegate.adopted_aside a
+    left join parked p on p.sink = a.sink and p.key_hash = a.key_hash
     where a.adopted = $1
 ),
 counted as (

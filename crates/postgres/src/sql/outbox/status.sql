@@ -13,25 +13,29 @@ unread as (
             else tidegate.read_to(l.cursor, l.state, m.topic)
         end
 ),
+-- Of each key that is parked, the message for which the later ones wait.
+parked as materialized (
+    select p.lane, p.sink, p.key_hash, min(p.id) as id
+    from tidegate.aside p
+    where p.state = 'dead' and p.on_dead = 'park' and p.key_hash is not null
+    group by p.lane, p.sink, p.key_hash
+),
 stuck as (
-    select a.topic, a.state,
-        coalesce(a.published_at, (
-            select m.published_at from tidegate.message m where m.id = a.id
-        )) as published_at,
-        a.state = 'dead' or a.state = 'behind' and exists (
-            select
-            from tidegate.aside p
-            where p.lane = a.lane and p.sink = a.sink and p.key_hash = a.key_hash and p.id < a.id
-                and p.state = 'dead' and p.on_dead = 'park'
-        ) as dead
+    select a.id, a.topic, a.state, a.published_at,
+        a.state = 'dead' or a.state = 'behind' and coalesce(p.id < a.id, false) as dead
     from tidegate.aside a
+    left join parked p on p.lane = a.lane and p.sink = a.sink and p.key_hash = a.key_hash
 ),
 counted as (
     select u.topic, 'unread' as state, false as dead, u.published_at
     from unread u
     where not exists (select from tidegate.aside a where a.lane = u.lane and a.id = u.id)
     union all
-    select s.topic, s.state, s.dead, s.published_at
+    -- The age of dead messages is not shown, so it is not looked up: there may be millions.
+    select s.topic, s.state, s.dead,
+        case when not s.dead then
+            coalesce(s.published_at, (select m.published_at from tidegate.message m where m.id = s.id))
+        end
     from stuck s
 )
 select c.topic,

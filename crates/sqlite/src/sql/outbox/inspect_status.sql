@@ -1,6 +1,14 @@
--- How the messages on each topic stand. Served by message_lane from each cursor on, aside_key, and the
--- keys of aside and message; what was set aside is read as a whole.
-WITH counted (topic, state, dead, published_ms) AS (
+-- How the messages on each topic stand. Served by message_lane from each cursor on, and the keys of
+-- aside and message; what was set aside is read as a whole.
+--
+-- Of each key that is parked, the message for which the later ones wait.
+WITH parked AS MATERIALIZED (
+    SELECT lane, sink, key_hash, min(id) AS id
+    FROM aside
+    WHERE state = 'dead' AND on_dead = 'park' AND holds = 1
+    GROUP BY lane, sink, key_hash
+),
+counted (topic, state, dead, published_ms) AS (
     SELECT message.topic, 'unread', 0, message.published_ms
     FROM lane
     CROSS JOIN message ON message.lane = lane.lane AND message.id > lane.cursor
@@ -32,16 +40,12 @@ WITH counted (topic, state, dead, published_ms) AS (
     SELECT
         stuck.topic,
         stuck.state,
-        stuck.state = 'dead' OR stuck.state = 'behind' AND EXISTS (
-            SELECT 1
-            FROM aside AS parked
-            WHERE parked.lane = stuck.lane AND parked.sink = stuck.sink
-                AND parked.key_hash = stuck.key_hash AND parked.holds = 1 AND parked.id < stuck.id
-                AND parked.state = 'dead' AND parked.on_dead = 'park'
-        ),
+        stuck.state = 'dead' OR stuck.state = 'behind' AND ifnull(parked.id < stuck.id, 0),
         message.published_ms
     FROM aside AS stuck
     JOIN message ON message.id = stuck.id
+    LEFT JOIN parked
+        ON parked.lane = stuck.lane AND parked.sink = stuck.sink AND parked.key_hash = stuck.key_hash
 )
 SELECT
     topic,
