@@ -64,6 +64,9 @@ pub struct Shared {
     pub settled: u64,
     /// Lanes that it did not hold before.
     pub gained: Vec<Gained>,
+    /// How many lanes are leased to it of which the store does not know enough yet. It gets them if it asks again, at
+    /// once.
+    pub pending: usize,
     /// Lanes that it holds no longer.
     pub lost: Vec<Lane>,
     /// How many lanes it has above its share. It should give back so many when they are at rest.

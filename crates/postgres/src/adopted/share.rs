@@ -41,7 +41,7 @@ impl Adopted {
             return Ok(Shared { epoch, settled, relays: 1, ..Shared::default() });
         }
         let gained = self.take_over(request, &lease).await?;
-        Ok(Shared { epoch, settled, gained, lost: lost(), surplus: 0, relays: 1 })
+        Ok(Shared { epoch, settled, gained, lost: lost(), relays: 1, ..Shared::default() })
     }
 
     /// Renews the lease or takes it; none if another relay has it. Without an epoch nothing of this counts.

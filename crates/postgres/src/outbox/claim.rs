@@ -83,8 +83,14 @@ impl Postgres {
     pub(super) async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
         let name = self.outbox_name().await?;
         loop {
-            if let Some(claim) = self.try_claim(name, request).await? {
-                return Ok(claim);
+            match self.try_claim(name, request).await {
+                Ok(None) => {}
+                Ok(Some(claim)) => return Ok(claim),
+                Err(error) if error.kind() == Kind::IdsRestarted => {
+                    super::note_restarted_ids(&self.pool).await?;
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
             }
         }
     }

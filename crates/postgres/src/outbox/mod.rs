@@ -9,19 +9,22 @@ mod retain;
 mod settle;
 pub(crate) mod share;
 mod state;
+mod take_over;
 pub(crate) mod tend;
 pub(crate) mod trouble;
 
 pub use publish::publish;
 
-use crate::{Postgres, decode::get};
+use crate::{Postgres, decode::get, pool::Pool};
 use async_trait::async_trait;
 use claim::Reading;
 use std::sync::{Mutex, MutexGuard};
+use take_over::TakeOver;
 use tidegate_core::{
-    Class, Kind, Outbox, StoreError,
+    Class, Kind, Outbox, StoreError, WorkerId,
     outbox::{
-        Advice, Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote,
+        Advice, Claim, ClaimRequest, Epoch, GiveBack, Settled, Settlement, Share, Shared,
+        TroubleNote,
     },
 };
 use tokio::sync::OnceCell;
@@ -31,12 +34,40 @@ use tokio::sync::OnceCell;
 pub(crate) struct Memo {
     name: OnceCell<String>,
     reading: Mutex<Reading>,
+    /// Of each relay that has leased lanes of which not all is known yet.
+    taking_over: Mutex<Vec<TakeOver>>,
 }
 
 impl Memo {
     fn reading(&self) -> MutexGuard<'_, Reading> {
         self.reading.lock().expect("nothing panics while it holds the lock")
     }
+
+    fn taking_over(&self) -> MutexGuard<'_, Vec<TakeOver>> {
+        self.taking_over.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// What a relay has read about lanes so far.
+    fn take_over(&self, relay: &WorkerId, epoch: &Epoch) -> TakeOver {
+        let mut taking = self.taking_over();
+        match taking.iter().position(|it| it.is_of(relay)) {
+            Some(at) => taking.swap_remove(at),
+            None => TakeOver::new(relay, epoch),
+        }
+    }
+
+    fn keep_take_over(&self, taking: TakeOver) {
+        if taking.pending() > 0 {
+            self.taking_over().push(taking);
+        }
+    }
+}
+
+/// Nobody leases a lane until this is mended: once the new ids have passed a cursor, no look at a lane would show it.
+async fn note_restarted_ids(pool: &Pool) -> Result<(), StoreError> {
+    let sql = include_str!("../sql/outbox/note_restarted_ids.sql");
+    pool.call(pool.leased("note that ids start anew"), sql, &[]).await?;
+    Ok(())
 }
 
 /// Ids that lanes have passed are drawn again.
@@ -76,7 +107,7 @@ impl Postgres {
 #[async_trait]
 impl Outbox for Postgres {
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
-        share::share(&self.pool, &request).await
+        share::share(self, &request).await
     }
 
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {

@@ -2,31 +2,32 @@
 
 use super::{
     state::{self, State},
-    tend::{tend_lanes, tend_noted},
+    tend::tend_noted,
 };
 use crate::{
+    Postgres,
     decode::{get, millis},
     error::corrupt,
     pool::Pool,
 };
-use std::collections::BTreeMap;
 use tidegate_core::{
     Fence, StoreError,
-    outbox::{
-        Epoch, Gained, GiveBack, HeldKey, KeyHash, Lane, LaneLease, MessageId, Route, Share, Shared,
-    },
+    outbox::{Epoch, Gained, GiveBack, Lane, LaneLease, Share, Shared},
 };
 use tokio_postgres::{Row, types::Type};
 
-const OPERATION: &str = "share lanes";
+pub(super) const OPERATION: &str = "share lanes";
 
-pub(super) async fn share(pool: &Pool, request: &Share) -> Result<Shared, StoreError> {
-    pool.lease(request.lease);
+/// A share reads about what was set aside for this part of the lease: the next one renews in time.
+const TAKE_OVER_PART: u32 = 6;
+
+pub(super) async fn share(store: &Postgres, request: &Share) -> Result<Shared, StoreError> {
+    store.pool.lease(request.lease);
     loop {
-        if let Some(shared) = try_share(pool, request).await? {
+        if let Some(shared) = try_share(store, request).await? {
             return Ok(shared);
         }
-        begin_epoch(pool, OPERATION).await?;
+        begin_epoch(&store.pool, OPERATION).await?;
     }
 }
 
@@ -37,7 +38,8 @@ pub(crate) async fn begin_epoch(pool: &Pool, operation: &'static str) -> Result<
 }
 
 /// `None` if an epoch has to begin first.
-async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, StoreError> {
+async fn try_share(store: &Postgres, request: &Share) -> Result<Option<Shared>, StoreError> {
+    let pool = &store.pool;
     let (lanes, fences) = columns(&request.held);
     let sql = include_str!("../sql/outbox/share.sql");
     let params = [
@@ -52,14 +54,12 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
         return Ok(None);
     };
     if get(OPERATION, first, "ids_restarted")? {
+        super::note_restarted_ids(pool).await?;
         return Err(super::ids_restarted(OPERATION));
     }
     let number = |column| get::<i64>(OPERATION, first, column);
     let (relays, share) = (number("live")?, number("share")?);
-    let unknown = Unknown {
-        lanes: get(OPERATION, first, "unknown_lanes")?,
-        fences: get(OPERATION, first, "unknown_fences")?,
-    };
+    let unknown = leases(first)?;
     let (mut kept, mut disturbed): (Vec<Lane>, Vec<Lane>) = Default::default();
     for row in &rows {
         let Some(lane) = get::<Option<i16>>(OPERATION, row, "lane")? else { continue };
@@ -76,51 +76,57 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
         // The lanes are renewed all the same; they stay disturbed.
         tracing::warn!("{error}; trying again when lanes are shared");
     }
-    let (gained, settled) = match number("wanted")? {
-        0 if unknown.lanes.is_empty() => Default::default(),
-        wanted => take(pool, request, wanted, unknown).await?,
-    };
-    let (gained, relays) = (gained.into_values().collect(), relays as usize);
-    Ok(Some(Shared { epoch, settled, gained, lost, surplus, relays }))
+    let mut shared = Shared { epoch, lost, surplus, relays: relays as usize, ..Shared::default() };
+    gain(store, request, unknown, number("wanted")?, &mut shared).await?;
+    Ok(Some(shared))
 }
 
-/// New lanes, and the number of the relay's last settlement.
-type Taken = (BTreeMap<Lane, Gained>, u64);
-
-/// Lanes of a relay of which it does not know.
-struct Unknown {
-    lanes: Vec<i16>,
-    fences: Vec<i64>,
+/// Leases lanes, and reads what must be known about them, for a part of the lease.
+async fn gain(
+    store: &Postgres,
+    request: &Share,
+    unknown: Vec<LaneLease>,
+    wanted: i64,
+    shared: &mut Shared,
+) -> Result<(), StoreError> {
+    let mut taking = store.memo.take_over(&request.relay, &shared.epoch);
+    taking.keep(&shared.epoch, &unknown);
+    let pending = taking.leases();
+    let forgotten: Vec<_> = unknown.into_iter().filter(|lease| !pending.contains(lease)).collect();
+    let more = wanted.saturating_sub(pending.len() as i64);
+    if more > 0 || !forgotten.is_empty() {
+        let gained = take(&store.pool, request, more.max(0), &forgotten).await?;
+        (shared.gained, shared.settled) = taking.add(&store.pool, gained).await?;
+    }
+    let within = request.lease / TAKE_OVER_PART;
+    let known = taking.read(&store.pool, &request.routes, within).await;
+    shared.pending = taking.pending();
+    store.memo.keep_take_over(taking);
+    shared.gained.append(&mut known?);
+    Ok(())
 }
 
-/// Leases free lanes, and reads what must be known about them.
+/// Leases free lanes.
 async fn take(
     pool: &Pool,
     request: &Share,
     most: i64,
-    unknown: Unknown,
-) -> Result<Taken, StoreError> {
+    unknown: &[LaneLease],
+) -> Result<Vec<Gained>, StoreError> {
+    let (lanes, fences) = columns(unknown);
     let params = [
         (&request.relay.0 as _, Type::TEXT),
         (&most as _, Type::INT8),
-        (&unknown.lanes as _, Type::INT2_ARRAY),
-        (&unknown.fences as _, Type::INT8_ARRAY),
+        (&lanes as _, Type::INT2_ARRAY),
+        (&fences as _, Type::INT8_ARRAY),
     ];
     let rows =
         pool.call(pool.leased(OPERATION), include_str!("../sql/outbox/take.sql"), &params).await?;
-    let taken = rows.iter().map(|row| {
-        let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
-        Ok((lane, new_lane(lane, row)?))
-    });
-    let mut gained = taken.collect::<Result<BTreeMap<_, _>, StoreError>>()?;
-    if gained.is_empty() {
-        return Ok(Taken::default());
-    }
-    let settled = take_over(pool, request, &mut gained).await?;
-    Ok((gained, settled))
+    rows.iter().map(new_lane).collect()
 }
 
-fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
+fn new_lane(row: &Row) -> Result<Gained, StoreError> {
+    let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
     let State { lags, before } = state::read(OPERATION, lane, get(OPERATION, row, "state")?)?;
     Ok(Gained {
         lease: LaneLease { lane, fence: Fence(get(OPERATION, row, "fence")?) },
@@ -130,65 +136,6 @@ fn new_lane(lane: Lane, row: &Row) -> Result<Gained, StoreError> {
         held: Vec::new(),
         aside: Vec::new(),
     })
-}
-
-/// Reads what must be known about new lanes, and the number of the relay's last settlement. What was set aside there
-/// is brought in order before; mostly there is nothing.
-async fn take_over(
-    pool: &Pool,
-    request: &Share,
-    gained: &mut BTreeMap<Lane, Gained>,
-) -> Result<u64, StoreError> {
-    let lanes: Vec<Lane> = gained.keys().copied().collect();
-    let mut rows = read_gained(pool, request, &lanes).await?;
-    let is_alive = |row: &Row| get::<&str>(OPERATION, row, "kind").is_ok_and(|it| it == "alive");
-    if rows.iter().any(is_alive) {
-        reroute(pool, &lanes, &request.routes).await?;
-        tend_lanes(pool, &lanes).await?;
-        rows = read_gained(pool, request, &lanes).await?;
-    }
-    let mut settled = 0;
-    for row in &rows {
-        match get(OPERATION, row, "kind")? {
-            "settled" => settled = get::<Option<i64>>(OPERATION, row, "number")?.unwrap_or(0),
-            _ => learn(row, gained)?,
-        }
-    }
-    Ok(settled.unsigned_abs())
-}
-
-async fn read_gained(pool: &Pool, request: &Share, lanes: &[Lane]) -> Result<Vec<Row>, StoreError> {
-    let lanes = numbers(lanes);
-    let params = [(&lanes as _, Type::INT2_ARRAY), (&request.relay.0 as _, Type::TEXT)];
-    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/gained.sql"), &params).await
-}
-
-async fn reroute(pool: &Pool, lanes: &[Lane], routes: &[Route]) -> Result<(), StoreError> {
-    let lanes = numbers(lanes);
-    let regexes: Vec<String> = routes.iter().map(Route::regex).collect();
-    let sinks: Vec<&str> = routes.iter().map(|route| route.sink.as_str()).collect();
-    let params = [
-        (&lanes as _, Type::INT2_ARRAY),
-        (&regexes as _, Type::TEXT_ARRAY),
-        (&sinks as _, Type::TEXT_ARRAY),
-    ];
-    pool.query(pool.leased(OPERATION), include_str!("../sql/outbox/reroute.sql"), &params).await?;
-    Ok(())
-}
-
-fn learn(row: &Row, gained: &mut BTreeMap<Lane, Gained>) -> Result<(), StoreError> {
-    let lane = Lane(get::<i16>(OPERATION, row, "lane")?.unsigned_abs());
-    let number: i64 = get(OPERATION, row, "number")?;
-    let Some(gained) = gained.get_mut(&lane) else { return Ok(()) };
-    match get(OPERATION, row, "kind")? {
-        "held" => {
-            let sink = get(OPERATION, row, "sink")?;
-            gained.held.push(HeldKey { lane, sink, key: KeyHash(number) });
-        }
-        "aside" => gained.aside.push(MessageId(number)),
-        _ => {}
-    }
-    Ok(())
 }
 
 pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), StoreError> {
@@ -204,10 +151,21 @@ pub(super) async fn give_back(pool: &Pool, request: &GiveBack) -> Result<(), Sto
     Ok(())
 }
 
-fn numbers(lanes: &[Lane]) -> Vec<i16> {
-    lanes.iter().map(|lane| lane.0 as i16).collect()
+/// Lanes of the relay of which it does not know.
+fn leases(row: &Row) -> Result<Vec<LaneLease>, StoreError> {
+    let lanes: Vec<i16> = get(OPERATION, row, "unknown_lanes")?;
+    let fences: Vec<i64> = get(OPERATION, row, "unknown_fences")?;
+    let lease = |(lane, fence): (i16, i64)| LaneLease {
+        lane: Lane(lane.unsigned_abs()),
+        fence: Fence(fence),
+    };
+    Ok(lanes.into_iter().zip(fences).map(lease).collect())
 }
 
-fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {
+pub(super) fn numbers(lanes: impl Iterator<Item = Lane>) -> Vec<i16> {
+    lanes.map(|lane| lane.0 as i16).collect()
+}
+
+pub(super) fn columns(leases: &[LaneLease]) -> (Vec<i16>, Vec<i64>) {
     leases.iter().map(|lease| (lease.lane.0 as i16, lease.fence.0)).unzip()
 }

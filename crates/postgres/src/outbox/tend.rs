@@ -2,11 +2,8 @@
 //!
 //! Each call is short, because it locks lanes.
 
-use crate::{
-    decode::get,
-    error::corrupt,
-    pool::{Params, Pool},
-};
+use super::share::numbers;
+use crate::pool::{Params, Pool};
 use std::time::Duration;
 use tidegate_core::{StoreError, outbox::Lane};
 use tokio::time::Instant;
@@ -26,7 +23,7 @@ pub(crate) const CALL: Duration = Duration::from_secs(2);
 /// Looks at keys that somebody's decisions touched. Their lanes stay disturbed until that is done: if it fails
 /// or takes long, the lanes' relay is asked again.
 pub(super) async fn tend_noted(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
-    let lanes = numbers(lanes);
+    let lanes = numbers(lanes.iter().copied());
     let params: Params<'_> = &[(&lanes, Type::INT2_ARRAY), (&MOST, Type::INT8)];
     let begun = Instant::now();
     loop {
@@ -40,34 +37,4 @@ pub(super) async fn tend_noted(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreE
             return Ok(());
         }
     }
-}
-
-/// Brings all that was set aside in some lanes in order, however it got out of it.
-pub(super) async fn tend_lanes(pool: &Pool, lanes: &[Lane]) -> Result<(), StoreError> {
-    let lanes = numbers(lanes);
-    let mut place = (0_i16, String::new(), i64::MIN, 0_i64);
-    loop {
-        let params: Params<'_> = &[
-            (&lanes, Type::INT2_ARRAY),
-            (&MOST, Type::INT8),
-            (&place.0, Type::INT2),
-            (&place.1, Type::TEXT),
-            (&place.2, Type::INT8),
-            (&place.3, Type::INT8),
-        ];
-        let sql = include_str!("../sql/outbox/tend_page.sql");
-        let rows = pool.call(pool.leased(OPERATION), sql, params).await?;
-        let row = rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
-        let Some(lane) = get::<Option<i16>>(OPERATION, row, "at_lane")? else { return Ok(()) };
-        place = (
-            lane,
-            get(OPERATION, row, "at_sink")?,
-            get(OPERATION, row, "at_key")?,
-            get(OPERATION, row, "at_id")?,
-        );
-    }
-}
-
-fn numbers(lanes: &[Lane]) -> Vec<i16> {
-    lanes.iter().map(|lane| lane.0 as i16).collect()
 }

@@ -11,6 +11,7 @@ mod steer;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod take_over;
 
 use futures_util::future::join_all;
 use std::{cell::RefCell, time::Duration};

@@ -16,6 +16,13 @@ fn share(relay: &str, held: Vec<LaneLease>, lease: Duration) -> Share {
     Share { relay: WorkerId(relay.to_owned()), held, routes: Vec::new(), lease }
 }
 
+/// A store in which as many ids were drawn as these tests let lanes pass.
+async fn store_with_ids(database: &Database) -> Postgres {
+    let store = database.store().await;
+    database.execute("select setval('tidegate.message_id', 1000)").await;
+    store
+}
+
 /// All of these lanes are done up to `cursor`.
 fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
     let progress = |gained: &Gained| {
@@ -84,7 +91,7 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
         "alter database {} set default_transaction_isolation = 'repeatable read'",
         database.url().path().trim_start_matches('/')
     );
-    drop(database.store().await);
+    drop(store_with_ids(&database).await);
     for isolation in ["", &strict] {
         database.execute(if isolation.is_empty() { "select" } else { isolation }).await;
         let store = database.connect().await;
@@ -118,7 +125,7 @@ async fn what_is_settled_while_lanes_are_taken_is_not_missed() {
 #[tokio::test]
 async fn progress_goes_with_the_lanes() {
     let database = Database::create(POSTGRES).await;
-    let store = database.store().await;
+    let store = store_with_ids(&database).await;
     let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
     store.settle_messages(settlement(&a, 1, 10)).await.unwrap();
     store.give_back_lanes(give_back("a", &a[..ALL / 2])).await.unwrap();
@@ -146,7 +153,7 @@ async fn progress_goes_with_the_lanes() {
 #[tokio::test]
 async fn what_lags_goes_with_the_lanes() {
     let database = Database::create(POSTGRES).await;
-    let store = database.store().await;
+    let store = store_with_ids(&database).await;
     let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
     let versions = "select lane, xmin, ctid from tidegate.lane order by lane";
     let before = database.rows(versions).await;
@@ -177,7 +184,7 @@ async fn what_lags_goes_with_the_lanes() {
 #[tokio::test]
 async fn what_lagged_under_an_earlier_fence_does_not_count() {
     let database = Database::create(POSTGRES).await;
-    let store = database.store().await;
+    let store = store_with_ids(&database).await;
     let a = store.share_lanes(share("a", Vec::new(), LEASE)).await.unwrap().gained;
     store.settle_messages(lagging(&a, 1, 50, 20)).await.unwrap();
     let (kept, given) = a.split_at(ALL / 2);

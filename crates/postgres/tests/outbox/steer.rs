@@ -148,6 +148,33 @@ async fn a_key_is_noted_once_however_many_messages_are_retried() {
     assert_eq!(database.rows(noted).await.concat(), ["50"]);
 }
 
+/// A server may be told not to wait for the disk: what is shown as done is on the disk all the same.
+#[tokio::test]
+async fn decisions_are_durable_whatever_the_server_does_by_default() {
+    let (database, _) = dead(20, 3).await;
+    database
+        .execute(
+            "do $$ begin
+                execute format('alter database %I set synchronous_commit = off', current_database());
+            end $$;
+            create table seen (synchronous_commit text);
+            create function note() returns trigger language plpgsql as $$
+            begin
+                insert into seen values (current_setting('synchronous_commit'));
+                return null;
+            end $$;
+            create constraint trigger at_commit after insert or update on tidegate.audit
+            deferrable initially deferred for each row execute function note()",
+        )
+        .await;
+    let store = database.store().await;
+    for decision in [Decision::Retry, Decision::Drop] {
+        assert_eq!(store.steer_dead(page(decision, 5)).await.unwrap().messages, 5);
+    }
+    let seen = database.rows("select synchronous_commit from seen").await.concat();
+    assert_eq!(seen, ["local", "local"]);
+}
+
 /// The status is there for those who have much that is set aside: what it reads does not grow with the square of
 /// it, whatever the planner believes.
 #[tokio::test]

@@ -42,7 +42,7 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     let settled = include_str!("../sql/outbox/share_settled.sql");
     let settled = sql.row::<i64>(settled, [relay], |row| row.get(0))?.unwrap_or(0).unsigned_abs();
     let (epoch, gained) = (Epoch::default(), gained.into_values().collect());
-    Ok(Shared { epoch, settled, gained, lost, surplus, relays })
+    Ok(Shared { epoch, settled, gained, lost, surplus, relays, pending: 0 })
 }
 
 fn forget_numbers(sql: &Sql) -> Result<(), Failure> {

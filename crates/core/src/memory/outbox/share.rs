@@ -46,6 +46,7 @@ impl OutboxContent {
             settled: self.settled.get(&request.relay.0).copied().unwrap_or(0),
             surplus: kept.len().saturating_sub(share),
             relays: self.relays.len(),
+            pending: 0,
             gained,
             lost,
         }

@@ -58,6 +58,9 @@ impl Work<'_> {
                     self.look.next = now;
                     (self.look.missed, self.look.nothing_left) = (true, false);
                 }
+                if shared.pending > 0 {
+                    self.lanes.next = now;
+                }
                 if !shared.lost.is_empty() {
                     self.recall();
                 }

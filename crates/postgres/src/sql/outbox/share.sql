@@ -2,9 +2,9 @@
 -- still holds; `disturbed` tells those where somebody changed what was set aside. At least one row, with the number
 -- of relays and lanes, and those of its lanes of which it does not know. Without an epoch nothing of this counts: one
 -- has to begin first. Who looks for relays that live no longer
--- locks their lanes first, as this does.
+-- locks their lanes first, as this does. Before lanes are leased, it looks for message ids that start anew.
 --
--- Indexes: the primary keys of lane (64 rows) and relay.
+-- Indexes: the primary keys of lane (64 rows) and relay; those by id of messages for a few.
 --
 -- $1 relay, $2 lease in ms, $3 lanes held, $4 their fences
 with durable as materialized (
@@ -56,11 +56,16 @@ share as materialized (
         left join mine m on m.lane = l.lane
     ) l
 )
-select tidegate.current_epoch() as epoch, (select e.ids_restarted from tidegate.epoch e) as ids_restarted,
+select tidegate.current_epoch() as epoch,
+    coalesce((select e.ids_restarted from tidegate.epoch e), false)
+        or w.wanted > 0 and tidegate.has_restarted_ids() as ids_restarted,
     r.live, s.lanes as share, m.lane, m.disturbed,
     coalesce(s.unknown_lanes, '{}') as unknown_lanes, coalesce(s.unknown_fences, '{}') as unknown_fences,
-    least(greatest(s.lanes - s.held, 0), s.free + coalesce(cardinality(s.unknown_lanes), 0)) as wanted
+    w.wanted
 from relays r
 cross join durable
 cross join share s
+cross join lateral (
+    select least(greatest(s.lanes - s.held, 0), s.free + coalesce(cardinality(s.unknown_lanes), 0)) as wanted
+) w
 left join mine m on true
