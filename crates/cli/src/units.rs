@@ -31,6 +31,14 @@ pub fn positive(text: &str) -> Result<u64, String> {
     count(text)?.checked_sub(1).map(|less| less + 1).ok_or_else(|| "must be above 0".to_owned())
 }
 
+/// Reads a text. An empty one stands for a variable that is unset, and would mean "any" or "none".
+pub fn text(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty: is a variable unset?".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// A time: `250ms`, `30s`, `5m`, `1h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);

@@ -6,7 +6,9 @@
 mod support;
 
 mod creating;
+mod drills;
 mod dropping;
 mod failing;
 mod outputs;
 mod sinks;
+mod unset;

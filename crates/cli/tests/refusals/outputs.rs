@@ -73,6 +73,37 @@ fn errors_are_never_written_over_what_is_needed() {
 }
 
 #[test]
+fn what_is_read_from_stdin_is_never_written_to() {
+    let place = world("");
+    let before = fs::read(place.path("in.ndjson")).unwrap();
+    let with_stdin = |args: &[&str], name: &str| -> Said {
+        let stdin = fs::File::open(place.path(name)).unwrap();
+        place.command(args).stdin(stdin).output().unwrap().into()
+    };
+    let load = ["load", "-", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
+    for path in spellings(&place, "in.ndjson") {
+        let said = with_stdin(&[&load[..], &["--errors", &path]].concat(), "in.ndjson");
+        assert_eq!(said.code, 1, "{path}: {}", said.stderr);
+        assert!(said.stderr.contains("--errors is the input"), "{path}: {}", said.stderr);
+    }
+    let store = ["--store", "sqlite:s.db"];
+    let said = with_stdin(&[&load[..], &store[..]].concat(), "s.db");
+    assert!(said.code == 1 && said.stderr.contains("stdin is the store"), "{}", said.stderr);
+    let appended = OpenOptions::new().append(true).open(place.path("in.ndjson")).unwrap();
+    let mut publish =
+        place.command(&[&["publish", "orders", "--lines", "--json"], &store[..]].concat());
+    publish.stdin(fs::File::open(place.path("in.ndjson")).unwrap()).stdout(appended);
+    let said: Said = publish.output().unwrap().into();
+    assert!(
+        said.code == 1 && said.stderr.contains("stdout is sent to the input"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(fs::read(place.path("in.ndjson")).unwrap(), before);
+    assert_eq!(outstanding(&place), 1);
+}
+
+#[test]
 fn an_errors_file_is_a_file_of_its_owner_and_keeps_the_mode_that_it_had() {
     let place = world("");
     place.write("in.ndjson", "{\"n\":1}\nnot a record\n");

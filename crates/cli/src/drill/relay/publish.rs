@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use rusqlite::{Connection, TransactionBehavior};
 use std::{path::PathBuf, time::Duration};
-use tidegate::{NewMessage, publish};
+use tidegate::{NewMessage, publish, sqlite_file};
 use tidegate_drill::history::{Fate, Moment};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
@@ -27,7 +27,7 @@ pub enum Publisher {
 
 impl Publisher {
     pub fn new(url: &str) -> Self {
-        match url.strip_prefix("sqlite:") {
+        match sqlite_file(url) {
             Some(path) => Self::Sqlite { path: path.into() },
             None => Self::Postgres { url: url.to_owned(), client: None },
         }
