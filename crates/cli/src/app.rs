@@ -57,6 +57,10 @@ impl App {
             }
             protected.add_open(&stdin, "the input");
         }
+        let credentials = address.credentials();
+        credentials
+            .into_iter()
+            .for_each(|file| protected.add(file, "a file of the store's address"));
         refuse_redirection(&protected)?;
         Ok(Self { address, config, json: global.json, quiet: global.quiet, protected })
     }

@@ -35,7 +35,8 @@ pub use tidegate_engine::{
 };
 pub use tidegate_pacer as pacer;
 pub use tidegate_postgres::{
-    Protection, adopted, is_address as is_postgres, role as postgres_role, without_password,
+    Protection, adopted, client as postgres_client, files as postgres_files,
+    is_address as is_postgres, role as postgres_role, with_database, without_password,
 };
 pub use tidegate_records as records;
 pub use tidegate_sinks as sinks;

@@ -72,7 +72,7 @@ impl Stage {
         let guard = guard.context("cannot make a directory for the drill")?;
         let (directory, group) = (guard.directory().to_owned(), guard.group());
         let (kind, url, database) = match app.address.url() {
-            url if url.starts_with("postgres") => {
+            url if tidegate::is_postgres(url) => {
                 let database = Database::create(url, "tidegate_drill").await?;
                 (StoreKind::Postgres, database.url.clone(), Some(database))
             }

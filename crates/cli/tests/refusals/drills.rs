@@ -1,6 +1,6 @@
 //! A drill uses a store of its own.
 
-use crate::support::Place;
+use crate::support::{Place, Said};
 use std::os::unix::fs::symlink;
 
 #[test]
@@ -20,4 +20,22 @@ fn a_file_that_exists_is_refused_however_it_is_written() {
         }
     }
     assert_eq!(place.files(), before);
+}
+
+#[test]
+fn every_address_of_postgres_is_taken_as_the_store_takes_it() {
+    let place = Place::new();
+    for store in [
+        "host=127.0.0.1 port=1 dbname=x",
+        "postgres://127.0.0.1:1/x?sslmode=verify-full",
+        "postgres://127.0.0.1:1/x",
+    ] {
+        for command in [["drill", "relay"], ["drill", "batch"], ["bench", "relay"]] {
+            let Said { code, stderr, .. } =
+                place.tidegate(&[&command[..], &["--store", store]].concat());
+            assert_eq!(code, 1, "{store}: {stderr}");
+            let expect = "no PostgreSQL answers at 127.0.0.1:1/x";
+            assert!(stderr.contains(expect), "{command:?} {store}: {stderr}");
+        }
+    }
 }

@@ -12,8 +12,22 @@ fn a_program_that_cannot_start_is_named_and_ends_the_run() {
     assert!(first.starts_with("run ") && first.contains("nothere.sh"), "{}", said.stderr);
     let last = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
     assert!(last.contains("all failed alike") && last.contains("nothere.sh"), "{last}");
+    assert!(last.contains("`tidegate worker --batch 1 --exec 'sh nothere.sh'`"), "{last}");
     assert!(!said.stderr.contains("more workers"), "{}", said.stderr);
     assert_eq!(place.json(&["batch", "show", "1"])["state"], "running", "it can be resumed");
+}
+
+#[test]
+fn a_program_that_fails_with_other_words_each_time_ends_the_run_too() {
+    let place = Place::new();
+    let program = "sh -c 'while read line; do tr -dc a-z </dev/urandom | head -c 30; echo; done'";
+    let store = ["--store", "sqlite:other.db"];
+    let args = ["run", "--exec", program, "--runs", "100000", "--threads", "2"];
+    let said = place.tidegate(&[&args[..], &store[..]].concat());
+    assert_eq!(said.code, 1, "{}", said.stderr);
+    let last = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(last.contains("none of the first 1") && last.contains("the latest failed"), "{last}");
+    assert!(last.contains("--exec") && last.contains(" --store sqlite:other.db`"), "{last}");
 }
 
 #[test]

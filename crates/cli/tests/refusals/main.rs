@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addresses;
 mod creating;
 mod drills;
 mod dropping;

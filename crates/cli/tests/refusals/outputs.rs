@@ -104,6 +104,21 @@ fn what_is_read_from_stdin_is_never_written_to() {
 }
 
 #[test]
+fn files_that_the_address_of_the_store_names_are_never_written_to() {
+    let place = world("");
+    for name in ["ca.pem", "client.pem", "client.key"] {
+        place.write(name, "precious");
+    }
+    let address = "host=127.0.0.1 port=1 dbname=x sslmode=verify-full sslrootcert=ca.pem \
+                   sslcert=client.pem sslkey=client.key";
+    let load = ["load", "in.ndjson", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
+    for path in ["ca.pem", "client.pem", "./client.key"] {
+        let args = [&load[..], &["--store", address, "--errors", path]].concat();
+        refused(&place, &args, "--errors is a file of the store's address");
+    }
+}
+
+#[test]
 fn an_errors_file_is_a_file_of_its_owner_and_keeps_the_mode_that_it_had() {
     let place = world("");
     place.write("in.ndjson", "{\"n\":1}\nnot a record\n");

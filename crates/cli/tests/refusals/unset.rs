@@ -5,7 +5,11 @@ use crate::support::Place;
 fn refused(place: &Place, args: &[&str]) {
     let said = place.tidegate(args);
     assert_eq!(said.code, 2, "{args:?}: {}", said.stderr);
-    assert!(said.stderr.contains("invalid value '"), "the flag is named: {args:?}: {}", said.stderr);
+    assert!(
+        said.stderr.contains("invalid value '"),
+        "the flag is named: {args:?}: {}",
+        said.stderr
+    );
 }
 
 #[test]

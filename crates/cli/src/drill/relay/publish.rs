@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use tidegate::{NewMessage, publish, sqlite_file};
 use tidegate_drill::history::{Fate, Moment};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 /// No statement of a publisher takes longer, unless the server is gone.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -97,10 +97,7 @@ async fn on_postgres(
 
 async fn connected<'a>(url: &str, client: &'a mut Option<Client>) -> Result<&'a Client> {
     if client.is_none() {
-        let connecting = timeout(DEADLINE, tokio_postgres::connect(url, NoTls)).await;
-        let (connected, connection) = connecting??;
-        // It ends with the client.
-        tokio::spawn(connection);
+        let connected = timeout(DEADLINE, tidegate::postgres_client(url)).await??;
         *client = Some(connected);
     }
     client.as_ref().context("there is no connection")
