@@ -265,7 +265,7 @@ pub struct WorkFlags {
     #[arg(long, value_name = "TIME", env = "TIDEGATE_FLUSH_AFTER",
           value_parser = units::positive_span)]
     pub flush_after: Option<Span>,
-    /// How long until another worker takes over a crashed worker's runs, at least 1s [default: 30s]
+    /// How long until another worker takes over a crashed worker's runs, 1s to 1d [default: 30s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
     pub lease: Option<LeaseTime>,
     /// How long runs in progress may go on after Ctrl-C [default: 20s]

@@ -31,7 +31,7 @@ pub use spec::{BatchSpec, SubmitError, submit};
 pub use tidegate_core::*;
 pub use tidegate_engine::relay;
 pub use tidegate_engine::{
-    Limit, PhaseReport, Report, ShortLease, Stop, Until, Worker, WorkerError, WorkerOptions,
+    Limit, PhaseReport, Report, Stop, UnfitLease, Until, Worker, WorkerError, WorkerOptions,
 };
 pub use tidegate_pacer as pacer;
 pub use tidegate_postgres::{

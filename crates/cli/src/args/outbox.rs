@@ -92,7 +92,7 @@ pub struct RelayArgs {
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
     #[arg(long, value_name = "NAME", value_parser = units::text)]
     pub to: Option<String>,
-    /// How long until another relay takes over a crashed relay's messages, at least 1s [default: 15s]
+    /// How long until another relay takes over a crashed relay's messages, 1s to 1d [default: 15s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
     pub lease: Option<LeaseTime>,
     /// How long deliveries may go on after Ctrl-C [default: 20s]
@@ -221,7 +221,7 @@ pub struct DropArgs {
     /// Do not ask; needed where there is no terminal, unless messages are named
     #[arg(long)]
     pub yes: bool,
-    /// Where a copy of the messages goes, as lines of JSON [default: dropped-TIME.ndjson]
+    /// Where a copy of the messages goes, as lines of JSON [default: dropped-TIME-PROCESS.ndjson]
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Keep no copy
