@@ -114,7 +114,8 @@ fn refuse_redirection(protected: &Protected) -> Result<()> {
     Ok(())
 }
 
-fn metadata(open: BorrowedFd<'_>) -> io::Result<Metadata> {
+/// What an open file is.
+pub fn metadata(open: BorrowedFd<'_>) -> io::Result<Metadata> {
     File::from(open.try_clone_to_owned()?).metadata()
 }
 
