@@ -18,6 +18,9 @@ use tidegate::{
 };
 use tracing_subscriber::EnvFilter;
 
+/// What the files of the store are called in messages.
+const STORE: &str = "the store";
+
 /// What all commands share.
 pub struct App {
     /// Where batches are kept.
@@ -44,8 +47,20 @@ impl App {
         command.inputs().into_iter().for_each(|file| protected.add(file, "the input"));
         for file in address.files() {
             refuse_as_input(command, &file)?;
-            protected.add(file, "the store");
+            protected.add(file, STORE);
         }
+        if command.reads_stdin()
+            && let Ok(stdin) = metadata(io::stdin().as_fd())
+        {
+            if protected.find_open(&stdin) == Some(STORE) {
+                bail!("stdin is the store: name another file");
+            }
+            protected.add_open(&stdin, "the input");
+        }
+        let credentials = address.credentials();
+        credentials
+            .into_iter()
+            .for_each(|file| protected.add(file, "a file of the store's address"));
         refuse_redirection(&protected)?;
         Ok(Self { address, config, json: global.json, quiet: global.quiet, protected })
     }
@@ -80,7 +95,7 @@ impl App {
 /// A process that reads the store's file beside SQLite loses the locks that SQLite holds on it.
 fn refuse_as_input(command: &Command, store: &std::path::Path) -> Result<()> {
     let mut own = Protected::default();
-    own.add(store, "the store");
+    own.add(store, STORE);
     match command.inputs().into_iter().find(|input| own.find(input).is_some()) {
         Some(input) => bail!("`{}` is the store: name another file", input.display()),
         None => Ok(()),
@@ -89,9 +104,6 @@ fn refuse_as_input(command: &Command, store: &std::path::Path) -> Result<()> {
 
 /// The shell may have sent our output to a file that it would damage.
 fn refuse_redirection(protected: &Protected) -> Result<()> {
-    let metadata = |open: BorrowedFd<'_>| -> io::Result<Metadata> {
-        File::from(open.try_clone_to_owned()?).metadata()
-    };
     for (name, open) in
         [("stdout", metadata(io::stdout().as_fd())), ("stderr", metadata(io::stderr().as_fd()))]
     {
@@ -100,6 +112,11 @@ fn refuse_redirection(protected: &Protected) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What an open file is.
+pub fn metadata(open: BorrowedFd<'_>) -> io::Result<Metadata> {
+    File::from(open.try_clone_to_owned()?).metadata()
 }
 
 fn start_log(global: &Global, command: &Command) {

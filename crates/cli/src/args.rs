@@ -182,8 +182,27 @@ pub enum Command {
 }
 
 impl Command {
-    /// The files that it reads.
+    /// The files that it reads by their path.
     pub fn inputs(&self) -> Vec<&Path> {
+        let mut files = self.named_inputs();
+        files.retain(|file| !self.takes_dash() || !is_stdin(file));
+        files
+    }
+
+    /// Whether it reads stdin.
+    pub fn reads_stdin(&self) -> bool {
+        match self {
+            Self::Publish(args) => args.payload.is_none(),
+            _ => self.takes_dash() && self.named_inputs().into_iter().any(is_stdin),
+        }
+    }
+
+    /// Whether `-` means stdin to it. To others it is a file like any other.
+    fn takes_dash(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Submit(_) | Self::Load(_))
+    }
+
+    fn named_inputs(&self) -> Vec<&Path> {
         match self {
             Self::Run(args) => args.batch.snapshot.as_deref().into_iter().collect(),
             Self::Submit(flags) => flags.snapshot.as_deref().into_iter().collect(),
@@ -195,6 +214,10 @@ impl Command {
     }
 }
 
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
 /// What a batch should be.
 #[derive(Debug, Flags)]
 pub struct BatchFlags {
@@ -202,7 +225,7 @@ pub struct BatchFlags {
     #[arg(required_unless_present = "exec", conflicts_with = "exec")]
     pub workload: Option<String>,
     /// Run a program instead: it gets one line of JSON per run and answers with one
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = units::text)]
     pub exec: Option<String>,
     /// How many runs: 100000, 100_000, 100k, 10M or 1e6
     #[arg(long, value_name = "N", value_parser = units::count)]
@@ -242,7 +265,7 @@ pub struct WorkFlags {
     #[arg(long, value_name = "TIME", env = "TIDEGATE_FLUSH_AFTER",
           value_parser = units::positive_span)]
     pub flush_after: Option<Span>,
-    /// How long until another worker takes over a crashed worker's runs, at least 1s [default: 30s]
+    /// How long until another worker takes over a crashed worker's runs, 1s to 1d [default: 30s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
     pub lease: Option<LeaseTime>,
     /// How long runs in progress may go on after Ctrl-C [default: 20s]
@@ -269,7 +292,7 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "ID")]
     pub batch: Option<BatchId>,
     /// Also work on batches of this program; may be repeated
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_parser = units::text)]
     pub exec: Vec<String>,
     #[command(flatten)]
     pub work: WorkFlags,
@@ -322,7 +345,7 @@ pub enum BatchCommand {
         #[arg(value_name = "BATCH#INDEX")]
         run: String,
         /// Allow a batch of this program to be replayed
-        #[arg(long, value_name = "CMD")]
+        #[arg(long, value_name = "CMD", value_parser = units::text)]
         exec: Option<String>,
     },
     /// Stop a running batch for good; what is settled stays

@@ -157,9 +157,17 @@ fn place(url: &str, flags: &SinkFlags) -> String {
         .join("\n")
 }
 
-/// An address may hold a secret behind its question mark.
+/// An address may hold a secret behind its question mark, and before an @, although that is refused.
 fn shown(url: &str) -> String {
-    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+    let place = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    // What is no port may be a password that was cut.
+    match host.rsplit_once(':').filter(|_| !host.ends_with(']')) {
+        Some((_, port)) if !port.chars().all(|c| c.is_ascii_digit()) => format!("{scheme}://…"),
+        _ => format!("{scheme}://{host}{path}"),
+    }
 }
 
 fn by_name(app: &App, name: &str) -> Result<Table> {
@@ -275,6 +283,19 @@ fn paced(declared: Option<Value>, flags: &PaceFlags) -> Result<pacer::Options> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        for (url, expected) in [
+            ("https://host/a?key=secret", "https://host/a"),
+            ("https://user:secret@host/a", "https://host/a"),
+            ("https://user:sec/ret@host/a", "https://…"),
+            ("https://user:sec?ret@host/a", "https://…"),
+            ("http://[::1]:80/@me", "http://[::1]:80/@me"),
+        ] {
+            assert_eq!(shown(url), expected);
+        }
+    }
 
     /// Every sink that the documentation declares can be used as it stands there.
     #[test]

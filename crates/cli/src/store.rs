@@ -72,6 +72,11 @@ impl Address {
         ["", "-wal", "-shm", "-journal"].map(beside).into()
     }
 
+    /// The files that the address names: certificates and keys.
+    pub fn credentials(&self) -> Vec<PathBuf> {
+        tidegate::postgres_files(&self.0)
+    }
+
     /// Whether it is the one that nobody has to name.
     pub fn is_default(&self) -> bool {
         self.0 == DEFAULT

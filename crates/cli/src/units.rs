@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error};
 use std::{str::FromStr, time::Duration};
-use tidegate::ShortLease;
+use tidegate::{UnfitLease, limits::MAX_DELAY};
 
 /// Reads a count: `100000`, `100_000`, `100k`, `10M`, `1G`, `1e6`.
 pub fn count(text: &str) -> Result<u64, String> {
@@ -31,6 +31,17 @@ pub fn positive(text: &str) -> Result<u64, String> {
     count(text)?.checked_sub(1).map(|less| less + 1).ok_or_else(|| "must be above 0".to_owned())
 }
 
+/// Reads a text. An empty one stands for a variable that is unset, and would mean "any" or "none".
+pub fn text(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("it is empty: is a variable unset?".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Times beyond it cannot be added to another one.
+const LONGEST: Duration = MAX_DELAY;
+
 /// A time: `250ms`, `30s`, `5m`, `1h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub Duration);
@@ -50,7 +61,10 @@ impl FromStr for Span {
             _ => return Err(wrong()),
         };
         let number: f64 = text[..unit].parse().map_err(|_| wrong())?;
-        Duration::try_from_secs_f64(number * seconds).map(Span).map_err(|_| wrong())
+        match Duration::try_from_secs_f64(number * seconds) {
+            Ok(time) if time <= LONGEST => Ok(Span(time)),
+            _ => Err(format!("`{text}` is too long: a time is at most 36500d, 100 years")),
+        }
     }
 }
 
@@ -60,7 +74,7 @@ pub fn positive_span(text: &str) -> Result<Span, String> {
     if span.0.is_zero() { Err("must be above 0".to_owned()) } else { Ok(span) }
 }
 
-/// How long a lease lasts: not shorter than it can be renewed.
+/// How long a lease lasts: not shorter than it can be renewed, and not longer than work should wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTime(pub Duration);
 
@@ -69,7 +83,7 @@ impl FromStr for LeaseTime {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Span(lease) = positive_span(text)?;
-        ShortLease::check(lease).map_err(|short| short.to_string())?;
+        UnfitLease::check(lease).map_err(|unfit| unfit.to_string())?;
         Ok(Self(lease))
     }
 }
@@ -140,7 +154,12 @@ mod tests {
         for text in ["", "5", "s", "5 s", "-1s", "1w", "1.2.3s"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
-        for text in ["1ms", "999ms", "0.9s", "0s", "1"] {
+        for text in ["36501d", "106751991167301d", "99999999999d", "1e9d"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<Timeout>().is_err(), "{text}");
+        }
+        assert!("36500d".parse::<Span>().is_ok() && "1d".parse::<LeaseTime>().is_ok());
+        for text in ["1ms", "999ms", "0.9s", "0s", "1", "25h"] {
             assert!(text.parse::<LeaseTime>().is_err(), "{text}");
         }
         assert_eq!("1s".parse(), Ok(LeaseTime(Duration::from_secs(1))));

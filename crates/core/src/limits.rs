@@ -74,5 +74,12 @@ pub const MAX_LISTED: usize = 10_000;
 /// repeated for ever.
 pub const MIN_LEASE: Duration = Duration::from_secs(1);
 
+/// Longest lease. What a crashed worker or relay held waits until its lease has expired: more than a day is
+/// likelier a typo than a wish.
+pub const MAX_LEASE: Duration = Duration::from_secs(86_400);
+
+/// Longest delay of a message: far beyond it, times cannot be computed any more.
+pub const MAX_DELAY: Duration = Duration::from_secs(100 * 365 * 86_400);
+
 /// How long one call to a store may take before it counts as failed.
 pub const STORE_DEADLINE: Duration = Duration::from_secs(30);

@@ -28,7 +28,7 @@ mod worker;
 
 pub use act::{Desk, Hands, Threads};
 pub use deliver::Deliverer;
-pub use options::{ShortLease, Until, WorkerOptions};
+pub use options::{UnfitLease, Until, WorkerOptions};
 pub use phases::{Limit, PhaseReport};
 pub use relay::{Relay, RelayOptions};
 pub use stop::Stop;

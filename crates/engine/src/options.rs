@@ -1,20 +1,35 @@
 //! What a worker can be told, with defaults that fit most.
 
 use std::time::Duration;
-use tidegate_core::{BatchId, WorkerId, limits::MIN_LEASE};
+use tidegate_core::{
+    BatchId, WorkerId,
+    limits::{MAX_LEASE, MIN_LEASE},
+};
 
-/// A lease that would be lost before it is renewed.
+/// A lease with which nobody can work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a lease of {0:?} is lost before it can be renewed, so that its work would be repeated for ever: \
-     use {MIN_LEASE:?} or more"
-)]
-pub struct ShortLease(pub Duration);
+pub enum UnfitLease {
+    /// It would be lost before it is renewed.
+    #[error(
+        "a lease of {0:?} is lost before it can be renewed, so that its work would be repeated for ever: \
+         use {MIN_LEASE:?} or more"
+    )]
+    TooShort(Duration),
+    /// After a crash, work would wait for too long.
+    #[error(
+        "a lease is at most one day: what a crashed process held waits until its lease has expired"
+    )]
+    TooLong(Duration),
+}
 
-impl ShortLease {
-    /// Refuses a lease that is too short.
+impl UnfitLease {
+    /// Refuses a lease that is too short or too long.
     pub fn check(lease: Duration) -> Result<(), Self> {
-        if lease < MIN_LEASE { Err(Self(lease)) } else { Ok(()) }
+        match lease {
+            short if short < MIN_LEASE => Err(Self::TooShort(short)),
+            long if long > MAX_LEASE => Err(Self::TooLong(long)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -25,8 +40,8 @@ pub struct WorkerOptions {
     pub worker: WorkerId,
     /// How many runs are acted on at the same time.
     pub threads: usize,
-    /// How long a lease lasts without renewal: how late a crash is noticed. At least
-    /// [`MIN_LEASE`].
+    /// How long a lease lasts without renewal: how late a crash is noticed. From
+    /// [`MIN_LEASE`] to [`MAX_LEASE`].
     pub lease: Duration,
     /// How much work a lease should hold; range lengths tune themselves to it.
     pub target: Duration,

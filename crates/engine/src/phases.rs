@@ -254,6 +254,10 @@ impl PhaseReport {
             return "every run failed: mend that first".to_owned();
         }
         match self.limit() {
+            // How fast runs are is not known before one has ended.
+            Limit::Acting if self.settled_runs == 0 => {
+                format!("acting is {act:.0} % of the time, and no run has ended yet")
+            }
             Limit::Acting => format!("acting is {act:.0} % of the time: more workers will help"),
             Limit::Claiming => format!(
                 "threads had nothing to do for {idle:.0} % of the time: \
@@ -321,7 +325,9 @@ mod tests {
         let check = |report: PhaseReport, expect: &str| {
             assert!(report.advice().contains(expect), "{}", report.advice());
         };
-        check(report(96.0, 2.0, 2.0), "acting is 96 % of the time: more workers will help");
+        check(report(96.0, 2.0, 2.0), "no run has ended yet");
+        let settled = PhaseReport { settled_runs: 1, ..report(96.0, 2.0, 2.0) };
+        check(settled, "acting is 96 % of the time: more workers will help");
         check(report(10.0, 80.0, 10.0), "nothing to do for 80 %");
         check(report(30.0, 10.0, 60.0), "waited 60 %");
         let failing = PhaseReport { settled_runs: 7, failed_runs: 7, ..report(96.0, 2.0, 2.0) };

@@ -3,7 +3,7 @@
 use crate::{
     act::{Desk, Hands, HandsError, Threads},
     claim::Claimer,
-    options::{ShortLease, WorkerOptions},
+    options::{UnfitLease, WorkerOptions},
     phases::{PhaseReport, Phases},
     settle::Settler,
     stop::Stop,
@@ -20,7 +20,7 @@ pub struct Worker {
     workloads: Workloads,
     hands: Arc<dyn Hands>,
     shared: Shared,
-    short_lease: Option<ShortLease>,
+    unfit_lease: Option<UnfitLease>,
 }
 
 /// What the steps of the loop share.
@@ -50,8 +50,8 @@ pub enum WorkerError {
     Store(StoreError),
     /// The hands cannot go on.
     Hands(HandsError),
-    /// Its lease is too short. Nothing was done.
-    Lease(ShortLease),
+    /// Its lease is too short or too long. Nothing was done.
+    Lease(UnfitLease),
 }
 
 impl Worker {
@@ -59,8 +59,8 @@ impl Worker {
     pub fn new(source: Arc<dyn Source>, workloads: Workloads, options: WorkerOptions) -> Self {
         let phases = Arc::new(Phases::default());
         let hands = Arc::new(Threads::new(options.threads, phases.clone()));
-        let short_lease = ShortLease::check(options.lease).err();
-        Self { short_lease, ..Self::with_hands(source, workloads, options, hands, phases) }
+        let unfit_lease = UnfitLease::check(options.lease).err();
+        Self { unfit_lease, ..Self::with_hands(source, workloads, options, hands, phases) }
     }
 
     /// A worker that acts in another way. Its lease may be of any length: the simulator has a clock of its
@@ -81,14 +81,14 @@ impl Worker {
             started: Instant::now(),
             options: Arc::new(options),
         };
-        Self { workloads, hands, shared, short_lease: None }
+        Self { workloads, hands, shared, unfit_lease: None }
     }
 
     /// Works until `stop` is asked for, or until nothing is left if the options say so. Afterwards
     /// everything that was acted on is settled, and everything else is given back.
     pub async fn run(mut self, stop: Stop) -> Result<Report, WorkerError> {
-        if let Some(short) = self.short_lease {
-            return Err(WorkerError::Lease(short));
+        if let Some(unfit) = self.unfit_lease {
+            return Err(WorkerError::Lease(unfit));
         }
         self.shared.stop = stop;
         let _closes = ClosesDesk(self.shared.desk.clone());

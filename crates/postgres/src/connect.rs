@@ -2,10 +2,11 @@
 
 use crate::{
     address::{Address, Server},
+    error::no_connection,
     limits::{IDLE_UNTRIED, TRIAL},
     tls::{Connector, Failure, Mode, Settings, Verification},
 };
-use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
+use deadpool::managed::{self, Metrics, PoolError, RecycleError, RecycleResult};
 use std::{
     error::Error as _,
     fmt,
@@ -17,13 +18,15 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use tidegate_core::StoreError;
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{Client, Config, config::SslMode, error::SqlState};
 
 /// A connection, and what drives it.
 pub(crate) struct Connection {
     client: Client,
-    driver: JoinHandle<()>,
+    /// Dropped behind the client.
+    driver: Driver,
     /// Speaks TLS when a statement has to be canceled.
     pub tls: Connector,
 }
@@ -42,11 +45,30 @@ impl DerefMut for Connection {
     }
 }
 
-impl Drop for Connection {
+/// Drives a connection, and ends it when it is dropped.
+struct Driver(Option<JoinHandle<()>>);
+
+impl Drop for Driver {
     /// A farewell to a server that is silent would take for ever.
     fn drop(&mut self) {
-        self.driver.abort();
+        if let Some(driver) = &self.0 {
+            driver.abort();
+        }
     }
+}
+
+/// A connection beside those of a store, made in the same way: encrypted and verified as the address says. It ends
+/// with the client.
+pub async fn client(address: &str) -> Result<Client, StoreError> {
+    const OPERATION: &str = "connect";
+    let address = Address::parse(address)?;
+    let place = address.place.clone();
+    let connected = Manager::new(address).any_server().await;
+    let connected =
+        connected.map_err(|error| no_connection(OPERATION, &place, PoolError::Backend(error)));
+    let Connection { client, mut driver, .. } = connected?;
+    driver.0 = None;
+    Ok(client)
 }
 
 /// Why there is no connection.
@@ -219,7 +241,7 @@ impl Manager {
             }
         };
         *self.protection.lock().unwrap_or_else(PoisonError::into_inner) = Some(protection);
-        Ok(Connection { client, driver, tls })
+        Ok(Connection { client, driver: Driver(Some(driver)), tls })
     }
 }
 

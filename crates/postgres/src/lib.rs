@@ -22,9 +22,9 @@ mod settle;
 mod submit;
 mod tls;
 
-pub use address::{is_address, role, without_password};
+pub use address::{files, is_address, role, with_database, without_password};
 pub use adopted::Adopted;
-pub use connect::Protection;
+pub use connect::{Protection, client};
 pub use migrate::script;
 pub use outbox::publish;
 

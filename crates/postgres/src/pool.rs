@@ -95,6 +95,7 @@ impl Pool {
     /// Connects once, so that a wrong address shows at once.
     pub(crate) async fn connect(address: &str) -> Result<Self, StoreError> {
         let address = Address::parse(address)?;
+        address.tls.warn_if_unverified();
         let place = address.place.clone();
         let connections = deadpool::managed::Pool::builder(Manager::new(address))
             .max_size(CONNECTIONS)

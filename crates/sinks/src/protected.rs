@@ -14,24 +14,40 @@ const MAX_LINKS: usize = 40;
 
 /// Files that no output may be written to, each with what it is.
 #[derive(Clone, Debug, Default)]
-pub struct Protected(Vec<(PathBuf, String)>);
+pub struct Protected {
+    paths: Vec<(PathBuf, String)>,
+    /// Files whose path is not known, such as the one that a shell opened as stdin.
+    open: Vec<(Identity, String)>,
+}
 
 impl Protected {
     /// Adds a file, which need not exist yet. `what` says what it is, for people.
     pub fn add(&mut self, path: impl Into<PathBuf>, what: impl Into<String>) {
-        self.0.push((path.into(), what.into()));
+        self.paths.push((path.into(), what.into()));
+    }
+
+    /// Adds a file that is open already. Devices, pipes and sockets hold nothing that could be lost.
+    pub fn add_open(&mut self, open: &fs::Metadata, what: impl Into<String>) {
+        self.open.extend(identity(open).map(|identity| (identity, what.into())));
     }
 
     /// What the file at `path` is, if it is protected.
     pub fn find(&self, path: &Path) -> Option<&str> {
-        let found = self.0.iter().find(|(protected, _)| is_same(protected, path));
-        found.map(|(_, what)| what.as_str())
+        let found = self.paths.iter().find(|(protected, _)| is_same(protected, path));
+        let found = found.map(|(_, what)| what.as_str());
+        found.or_else(|| self.among_open(&fs::metadata(path).ok()?))
     }
 
     /// What an open file is, if it is protected.
     pub fn find_open(&self, open: &fs::Metadata) -> Option<&str> {
         let same = |path: &Path| fs::metadata(path).is_ok_and(|found| is_one_file(&found, open));
-        self.0.iter().find(|(path, _)| same(path)).map(|(_, what)| what.as_str())
+        let found = self.paths.iter().find(|(path, _)| same(path)).map(|(_, what)| what.as_str());
+        found.or_else(|| self.among_open(open))
+    }
+
+    fn among_open(&self, file: &fs::Metadata) -> Option<&str> {
+        let identity = identity(file)?;
+        self.open.iter().find(|(open, _)| *open == identity).map(|(_, what)| what.as_str())
     }
 }
 
@@ -74,17 +90,24 @@ fn differs_in_case_only(one: &Path, other: &Path) -> bool {
     directory(one) == directory(other) && lower(one) == lower(other)
 }
 
-/// Devices and pipes hold nothing that could be lost.
-#[cfg(unix)]
 fn is_one_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    identity(one).is_some() && identity(one) == identity(other)
+}
+
+/// Device and inode: what a file is, whatever its path.
+type Identity = (u64, u64);
+
+/// `None` for what is not a regular file: devices and pipes hold nothing that could be lost.
+#[cfg(unix)]
+fn identity(file: &fs::Metadata) -> Option<Identity> {
     use std::os::unix::fs::MetadataExt;
-    one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino())
+    file.is_file().then(|| (file.dev(), file.ino()))
 }
 
 /// Elsewhere files are compared by their resolved paths.
 #[cfg(not(unix))]
-fn is_one_file(_: &fs::Metadata, _: &fs::Metadata) -> bool {
-    false
+fn identity(_: &fs::Metadata) -> Option<Identity> {
+    None
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use std::{
 };
 use tidegate_core::StoreError;
 
+/// Most symbolic links in a row that are followed, as in Linux.
+const MAX_LINKS: usize = 40;
+
 /// A path that a store can live at.
 pub(crate) struct Place {
     /// Absolute, so that it means the same file whatever the working directory and whatever SQLite
@@ -40,15 +43,14 @@ pub(crate) fn survey(path: &Path) -> Result<Place, StoreError> {
 }
 
 fn resolve(path: &Path) -> Result<Place, StoreError> {
-    if let Ok(path) = path.canonicalize() {
-        return Ok(Place { path, exists: true });
-    }
-    // A link to a file that is not there yet; a ring of links is left to SQLite.
-    if let Ok(target) = fs::read_link(path)
-        && let target = path.parent().unwrap_or(Path::new("")).join(target)
-        && fs::read_link(&target).is_err()
-    {
-        return resolve(&target);
+    let mut path = path.to_owned();
+    // Links may lead to a file that is not there yet. A ring of them is left to SQLite.
+    for _ in 0..MAX_LINKS {
+        if let Ok(path) = path.canonicalize() {
+            return Ok(Place { path, exists: true });
+        }
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(target);
     }
     let shown = path.display();
     let name = path.file_name().ok_or_else(|| bad_address(format!("`{shown}` names no file")))?;

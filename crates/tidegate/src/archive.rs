@@ -66,6 +66,13 @@ pub async fn archive(
     Ok(archived)
 }
 
+/// Makes the name of a file durable: a new or renamed file may be gone after a crash, however durable its content
+/// is, until its directory is.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
 /// What every compressed file begins with.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -123,6 +130,6 @@ async fn write(
     }
     file.finish()?.sync_all()?;
     fs::rename(&unfinished, &path)?;
-    File::open(directory)?.sync_all()?;
+    sync_name(&path)?;
     Ok(Some(path))
 }

@@ -31,11 +31,12 @@ pub use spec::{BatchSpec, SubmitError, submit};
 pub use tidegate_core::*;
 pub use tidegate_engine::relay;
 pub use tidegate_engine::{
-    Limit, PhaseReport, Report, ShortLease, Stop, Until, Worker, WorkerError, WorkerOptions,
+    Limit, PhaseReport, Report, Stop, UnfitLease, Until, Worker, WorkerError, WorkerOptions,
 };
 pub use tidegate_pacer as pacer;
 pub use tidegate_postgres::{
-    Protection, adopted, is_address as is_postgres, role as postgres_role, without_password,
+    Protection, adopted, client as postgres_client, files as postgres_files,
+    is_address as is_postgres, role as postgres_role, with_database, without_password,
 };
 pub use tidegate_records as records;
 pub use tidegate_sinks as sinks;

@@ -113,7 +113,7 @@ pub struct FaultFlags {
     /// The share of deliveries or runs that fail, 0 to 0.5
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
     pub fail_share: f64,
-    /// How long until another process takes over the work of one that is gone, at least 1s
+    /// How long until another process takes over the work of one that is gone, 1s to 1d
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub lease: LeaseTime,
     /// Keep the data and the logs here [default: removed]

@@ -33,7 +33,7 @@ pub struct LoadArgs {
     /// NDJSON, a JSON array or CSV, also as .gz or .zst; `-` for stdin
     pub file: PathBuf,
     /// Where to: an address, or the name of a sink in tidegate.toml
-    #[arg(long, value_name = "URL|NAME")]
+    #[arg(long, value_name = "URL|NAME", value_parser = units::text)]
     pub to: String,
     #[command(flatten)]
     pub sink: SinkFlags,
@@ -83,28 +83,29 @@ pub struct SinkFlags {
     #[arg(long, value_name = "FORM", value_parser = ["item", "ndjson", "array"])]
     pub body: Option<String>,
     /// What is asked of the service: create, update, upsert, delete; for an address only a name
-    #[arg(long, value_name = "OPERATION")]
+    #[arg(long, value_name = "OPERATION", value_parser = units::text)]
     pub operation: Option<String>,
     /// POST, PUT, PATCH or DELETE [default: POST]
     #[arg(long, value_name = "METHOD", value_parser = ["POST", "PUT", "PATCH", "DELETE"])]
     pub method: Option<String>,
     /// A header, as `Name: value`; may be repeated
-    #[arg(long, value_name = "HEADER")]
+    #[arg(long, value_name = "HEADER", value_parser = units::text)]
     pub header: Vec<String>,
     /// The variable that holds a bearer token
-    #[arg(long, value_name = "VAR", conflicts_with_all = ["bearer_file", "user"])]
+    #[arg(long, value_name = "VAR", conflicts_with_all = ["bearer_file", "user"],
+          value_parser = units::text)]
     pub bearer_env: Option<String>,
     /// The file that holds a bearer token
     #[arg(long, value_name = "FILE", conflicts_with = "user")]
     pub bearer_file: Option<PathBuf>,
     /// A user for basic authentication
-    #[arg(long, value_name = "USER", requires = "password_env")]
+    #[arg(long, value_name = "USER", requires = "password_env", value_parser = units::text)]
     pub user: Option<String>,
     /// The variable that holds the user's password
-    #[arg(long, value_name = "VAR", requires = "user")]
+    #[arg(long, value_name = "VAR", requires = "user", value_parser = units::text)]
     pub password_env: Option<String>,
     /// Put each record's stable id into it under this name, unless it has it
-    #[arg(long, value_name = "FIELD")]
+    #[arg(long, value_name = "FIELD", value_parser = units::text)]
     pub id_field: Option<String>,
     /// How long a request may take [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = units::positive_span)]
@@ -113,7 +114,7 @@ pub struct SinkFlags {
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Connect to this private address, network or host all the same; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = units::text)]
     pub allow: Vec<String>,
 }
 

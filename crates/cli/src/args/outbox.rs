@@ -56,14 +56,15 @@ Examples:
 #[derive(Debug, Flags)]
 pub struct PublishArgs {
     /// The topic; routes choose the sink by it
+    #[arg(value_parser = units::text)]
     pub topic: String,
     /// What is delivered [default: read from stdin]
     pub payload: Option<String>,
     /// Messages with the same key are delivered in order
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = units::text)]
     pub key: Option<String>,
     /// A header, as `name: value`; may be repeated. Without a content-type the payload is JSON
-    #[arg(long, value_name = "HEADER")]
+    #[arg(long, value_name = "HEADER", value_parser = units::text)]
     pub header: Vec<String>,
     /// Not delivered before this has passed
     #[arg(long, value_name = "TIME", value_parser = units::positive_span)]
@@ -89,9 +90,9 @@ pub struct RelayArgs {
     #[command(flatten)]
     pub table: TableFlags,
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = units::text)]
     pub to: Option<String>,
-    /// How long until another relay takes over a crashed relay's messages, at least 1s [default: 15s]
+    /// How long until another relay takes over a crashed relay's messages, 1s to 1d [default: 15s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
     pub lease: Option<LeaseTime>,
     /// How long deliveries may go on after Ctrl-C [default: 20s]
@@ -190,13 +191,13 @@ pub enum OutboxCommand {
 #[derive(Clone, Debug, Default, Flags)]
 pub struct WhichFlags {
     /// Only on this topic
-    #[arg(long, value_name = "TOPIC")]
+    #[arg(long, value_name = "TOPIC", value_parser = units::text)]
     pub topic: Option<String>,
     /// Only for this sink
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = units::text)]
     pub sink: Option<String>,
     /// Only those whose reason contains this
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = units::text)]
     pub reason: Option<String>,
 }
 
@@ -220,7 +221,7 @@ pub struct DropArgs {
     /// Do not ask; needed where there is no terminal, unless messages are named
     #[arg(long)]
     pub yes: bool,
-    /// Where a copy of the messages goes, as lines of JSON [default: dropped-TIME.ndjson]
+    /// Where a copy of the messages goes, as lines of JSON [default: dropped-TIME-PROCESS.ndjson]
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Keep no copy
@@ -240,8 +241,8 @@ pub struct SteerArgs {
     #[arg(long, conflicts_with_all = ["ids", "topic", "sink", "reason"])]
     pub all: bool,
     /// Kept in the audit log
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub why: String,
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub why: Option<String>,
 }
 
 /// A message by its number, or by the name that sinks know it by, which ends with the number.

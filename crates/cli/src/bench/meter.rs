@@ -1,9 +1,8 @@
 //! What a stretch of work costs the server, in the server's own words.
 
-use anyhow::Context;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 /// Measures time; on PostgreSQL also the write-ahead log and the transactions that wrote.
 pub enum Meter {
@@ -55,7 +54,7 @@ const POSITION: &str = "select (pg_current_wal_insert_lsn() - '0/0')::bigint, \
 
 impl Meter {
     pub async fn open(url: &str) -> anyhow::Result<Self> {
-        if !url.starts_with("postgres") {
+        if !tidegate::is_postgres(url) {
             return Ok(Meter::Clock);
         }
         let client = connect(url).await?;
@@ -106,13 +105,9 @@ impl Meter {
     }
 }
 
-/// A connection of the bench's own.
+/// A connection of the bench's own, encrypted as the store's are.
 pub async fn connect(url: &str) -> anyhow::Result<Client> {
-    let (client, connection) =
-        tokio_postgres::connect(url, NoTls).await.context("connect to the server")?;
-    // Ends with the client; what goes wrong is told to whoever waits for an answer.
-    tokio::spawn(connection);
-    Ok(client)
+    Ok(tidegate::postgres_client(url).await?)
 }
 
 async fn setting(client: &Client, name: &str) -> anyhow::Result<String> {

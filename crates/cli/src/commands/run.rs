@@ -41,13 +41,16 @@ pub async fn run(app: &App, args: RunArgs) -> Result<Exit> {
     let observer = Observer::new(app.quiet, hopeless);
     let workloads = observer.observe(&workloads);
     let start = Instant::now();
-    let report = work_on(app, &store, workloads, options, &before, &signals).await?;
+    let work = work_on(app, &store, workloads, options, &before, &signals);
+    let report = observer.watch(work).await?;
     let time = start.elapsed();
     let ended = Ended { store: &store, id, phases: report.phases, time, resumed };
     let exit = finish::run(app, ended, signals.code()).await?;
     match observer.given_up().filter(|_| signals.code().is_none()) {
         Some(reason) => bail!(
-            "batch {id} was stopped: {reason} (`tidegate worker --batch {id}` would go on all the same)"
+            "batch {id} was stopped: {reason} (`tidegate worker --batch {id}{}{}` would go on all the same)",
+            finish::exec_flag(&before.batch.workload),
+            app.address.flag(),
         ),
         None => Ok(exit),
     }

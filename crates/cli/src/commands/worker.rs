@@ -38,9 +38,11 @@ pub async fn run(app: &App, args: WorkerArgs) -> Result<Exit> {
         store::kind(&store)
     );
 
-    let workloads = Observer::new(app.quiet, None).observe(&workloads);
+    let observer = Observer::new(app.quiet, None);
+    let workloads = observer.observe(&workloads);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
-    let report = Worker::new(store.source(), workloads, options).run(signals.stop.clone()).await?;
+    let work = Worker::new(store.source(), workloads, options).run(signals.stop.clone());
+    let report = observer.watch(work).await?;
     say_goodbye(app, &worker.0, &report)?;
     Ok(signals.code().map_or(Exit::Done, Exit::Stopped))
 }

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tidegate::{Access, OpenStore};
+use tidegate::{Access, OpenStore, sqlite_file};
 use tidegate_drill::{
     Guard,
     history::Moment,
@@ -72,13 +72,17 @@ impl Stage {
         let guard = guard.context("cannot make a directory for the drill")?;
         let (directory, group) = (guard.directory().to_owned(), guard.group());
         let (kind, url, database) = match app.address.url() {
-            url if url.starts_with("postgres") => {
+            url if tidegate::is_postgres(url) => {
                 let database = Database::create(url, "tidegate_drill").await?;
                 (StoreKind::Postgres, database.url.clone(), Some(database))
             }
             _ if app.address.is_default() => (StoreKind::Sqlite, file(&directory), None),
-            url if url.starts_with("sqlite:") => (StoreKind::Sqlite, new_file(url)?, None),
-            _ => bail!("a drill needs a store that processes share: sqlite:FILE or postgres://…"),
+            url => match sqlite_file(url) {
+                Some(path) => (StoreKind::Sqlite, new_file(path)?, None),
+                None => {
+                    bail!("a drill needs a store that processes share: sqlite:FILE or postgres://…")
+                }
+            },
         };
         let store = tidegate::open(&url, Access::Create).await?;
         let (start, guard) = (Instant::now(), Some(guard));
@@ -187,12 +191,13 @@ fn file(directory: &Path) -> String {
 }
 
 /// A file that is not there yet: relays deliver whatever they find, and must not find a user's.
-fn new_file(url: &str) -> Result<String> {
-    let path = url.trim_start_matches("sqlite:");
-    if Path::new(path).exists() {
-        bail!("`{path}` exists: a drill needs a store of its own, name another file");
+fn new_file(path: &Path) -> Result<String> {
+    let shown = path.display();
+    // A link that leads nowhere is somebody's, too.
+    if path.symlink_metadata().is_ok() {
+        bail!("`{shown}` exists: a drill needs a store of its own, name another file");
     }
-    let path = std::path::absolute(path).map_err(|error| anyhow!("`{path}`: {error}"))?;
+    let path = std::path::absolute(path).map_err(|error| anyhow!("`{shown}`: {error}"))?;
     Ok(format!("sqlite:{}", path.display()))
 }
 

@@ -148,3 +148,21 @@ fn a_load_gives_up_when_nothing_is_taken_for_long() {
     let said = world.place.tidegate(&world.args(&url, &["--give-up-after", "0s"]));
     assert_eq!(said.code, 2, "{}", said.stderr);
 }
+
+#[test]
+fn errors_go_directly_to_what_is_no_file() {
+    let world = World::new(Spec::default());
+    world.place.write("in.ndjson", "{\"id\":1}\nnot a record\n");
+    let said = world.load(&["--errors", "/dev/stdout"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert!(said.stdout.contains("not a record"), "{}", said.stdout);
+    let said = world.load(&["--errors", "/dev/null", "--again"]);
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    // What else is printed there stays.
+    let out = std::fs::File::create(world.place.path("out")).unwrap();
+    let url = world.url();
+    let args = world.args(&url, &["--errors", "/dev/stdout", "--again", "--json"]);
+    world.place.command(&args).stdout(out).status().unwrap();
+    let out = std::fs::read_to_string(world.place.path("out")).unwrap();
+    assert!(out.contains("not a record") && out.contains("\"state\""), "{out}");
+}

@@ -86,3 +86,26 @@ fn messages_that_are_not_there_are_an_error() {
         place.files().into_keys().filter(|path| path.to_string_lossy().contains("dropped-"));
     assert_eq!(copies.count(), 0);
 }
+
+#[test]
+fn drops_within_a_second_have_a_copy_each() {
+    let place = dead();
+    let mut copies = std::collections::BTreeSet::new();
+    for id in ["1", "2", "3"] {
+        let dropped = place.json(&["outbox", "drop", id, "--why", "a test"]);
+        copies.insert(dropped["copy"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(copies.len(), 3, "{copies:?}");
+    assert!(copies.iter().all(|copy| place.path(copy).is_file()));
+}
+
+#[test]
+fn what_was_retried_is_told_in_the_audit_log() {
+    let place = dead();
+    place.ok(&["outbox", "retry", "--all", "--why", "again"]);
+    assert_eq!(place.tidegate(&["relay", "--drain"]).code, 3);
+    place.ok(&["outbox", "retry", "--topic", "s"]);
+    let audit = place.json(&["outbox", "audit"]);
+    let whys: Vec<_> = audit.as_array().unwrap().iter().map(|line| &line["why"]).collect();
+    assert_eq!(whys, ["topic s: ids 1-3", "again (all: ids 1-3)"], "{audit}");
+}

@@ -5,8 +5,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod addresses;
 mod creating;
+mod drills;
 mod dropping;
 mod failing;
 mod outputs;
 mod sinks;
+mod unset;

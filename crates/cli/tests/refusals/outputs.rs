@@ -4,7 +4,6 @@ use crate::support::{Place, Said};
 use std::{
     fs::{self, OpenOptions},
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
 };
 
 /// A store with a message in it, an input and a configuration.
@@ -73,15 +72,70 @@ fn errors_are_never_written_over_what_is_needed() {
 }
 
 #[test]
+fn what_is_read_from_stdin_is_never_written_to() {
+    let place = world("");
+    let before = fs::read(place.path("in.ndjson")).unwrap();
+    let with_stdin = |args: &[&str], name: &str| -> Said {
+        let stdin = fs::File::open(place.path(name)).unwrap();
+        place.command(args).stdin(stdin).output().unwrap().into()
+    };
+    let load = ["load", "-", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
+    for path in spellings(&place, "in.ndjson") {
+        let said = with_stdin(&[&load[..], &["--errors", &path]].concat(), "in.ndjson");
+        assert_eq!(said.code, 1, "{path}: {}", said.stderr);
+        assert!(said.stderr.contains("--errors is the input"), "{path}: {}", said.stderr);
+    }
+    let store = ["--store", "sqlite:s.db"];
+    let said = with_stdin(&[&load[..], &store[..]].concat(), "s.db");
+    assert!(said.code == 1 && said.stderr.contains("stdin is the store"), "{}", said.stderr);
+    let appended = OpenOptions::new().append(true).open(place.path("in.ndjson")).unwrap();
+    let mut publish =
+        place.command(&[&["publish", "orders", "--lines", "--json"], &store[..]].concat());
+    publish.stdin(fs::File::open(place.path("in.ndjson")).unwrap()).stdout(appended);
+    let said: Said = publish.output().unwrap().into();
+    assert!(
+        said.code == 1 && said.stderr.contains("stdout is sent to the input"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(fs::read(place.path("in.ndjson")).unwrap(), before);
+    assert_eq!(outstanding(&place), 1);
+}
+
+#[test]
+fn files_that_the_address_of_the_store_names_are_never_written_to() {
+    let place = world("");
+    for name in ["ca.pem", "client.pem", "client.key"] {
+        place.write(name, "precious");
+    }
+    let address = "host=127.0.0.1 port=1 dbname=x sslmode=verify-full sslrootcert=ca.pem \
+                   sslcert=client.pem sslkey=client.key";
+    let load = ["load", "in.ndjson", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
+    for path in ["ca.pem", "client.pem", "./client.key"] {
+        let args = [&load[..], &["--store", address, "--errors", path]].concat();
+        refused(&place, &args, "--errors is a file of the store's address");
+    }
+}
+
+#[test]
 fn an_errors_file_is_a_file_of_its_owner_and_keeps_the_mode_that_it_had() {
     let place = world("");
     place.write("in.ndjson", "{\"n\":1}\nnot a record\n");
     let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
     let load = ["load", "in.ndjson", "--to", "http://127.0.0.1:1/", "--allow", "127.0.0.1"];
-    refused(&place, &[&load[..], &["--errors", "/dev/null"]].concat(), "it is not a file");
     refused(&place, &[&load[..], &["--errors", "."]].concat(), "it is not a file");
-    assert!(!Path::new("/dev/null").is_file());
     assert_eq!(mode("s.db"), 0o600);
+}
+
+#[test]
+fn a_new_store_behind_links_is_for_its_owner_only() {
+    let place = Place::new();
+    for (link, target) in [("a", "b"), ("b", "c"), ("c", "store.db")] {
+        symlink(target, place.path(link)).unwrap();
+    }
+    place.ok(&["migrate", "--store", "sqlite:a"]);
+    let mode = fs::metadata(place.path("store.db")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]

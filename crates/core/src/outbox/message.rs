@@ -4,7 +4,7 @@ use super::{KeyHash, Lane, StuckState};
 use crate::{
     Headers, StoreError,
     error::{Class, Kind},
-    limits::{MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES},
+    limits::{MAX_DELAY, MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES},
     sink::Item,
 };
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,9 @@ impl NewMessage {
             .or_else(|| too_long("set of headers", headers, MAX_HEADER_BYTES));
         if let Some(problem) = problem {
             return refuse(problem);
+        }
+        if self.delay.is_some_and(|delay| delay > MAX_DELAY) {
+            return refuse("a delay is at most 100 years".into());
         }
         if self.headers.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
             return refuse("a header must not contain NUL".into());

@@ -9,7 +9,8 @@ pub struct RelayOptions {
     /// Names the relay: no other has this name, nor had it before.
     pub relay: WorkerId,
     /// How long lanes stay with a relay that does not answer any more: how late a crash is noticed.
-    /// At least [`MIN_LEASE`](tidegate_core::limits::MIN_LEASE).
+    /// From [`MIN_LEASE`](tidegate_core::limits::MIN_LEASE) to
+    /// [`MAX_LEASE`](tidegate_core::limits::MAX_LEASE).
     pub lease: Duration,
     /// How long deliveries may go on after a stop was asked for.
     pub grace: Duration,

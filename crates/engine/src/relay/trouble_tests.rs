@@ -1,7 +1,7 @@
 //! What the store knows of sinks that take nothing, and which leases are refused.
 
 use super::{testing::*, *};
-use crate::{ShortLease, Stop};
+use crate::{Stop, UnfitLease};
 use std::{sync::Arc, time::Duration};
 use tidegate_core::InspectOutbox;
 use tokio::time::{Instant, sleep};
@@ -75,6 +75,8 @@ async fn a_lease_that_is_too_short_is_refused() {
     let plan = plan(&[("s", &sink)], &[("*", "s")], TopicPolicy::default());
     let relay = Relay::new(Arc::new(store.clone()), plan, options).unwrap();
     let error = relay.run(Stop::new()).await.unwrap_err();
-    assert!(matches!(error, work::RelayError::Lease(ShortLease(short)) if short == lease));
+    assert!(
+        matches!(error, work::RelayError::Lease(UnfitLease::TooShort(short)) if short == lease)
+    );
     assert_eq!((sink.count(), outstanding(&store).await), (0, 1));
 }

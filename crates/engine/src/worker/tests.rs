@@ -385,7 +385,7 @@ async fn a_batch_that_cannot_be_closed_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_too_short_is_refused() {
+async fn a_lease_that_is_too_short_or_too_long_is_refused() {
     let store = Counted::new();
     store.submit(10, None).await;
     for lease in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(999)] {
@@ -393,10 +393,16 @@ async fn a_lease_that_is_too_short_is_refused() {
         let worker = Worker::new(store.clone(), Workloads::new(), options);
         let error = worker.run(Stop::new()).await.expect_err("it is too short");
         assert!(
-            matches!(error, WorkerError::Lease(ShortLease(short)) if short == lease),
+            matches!(error, WorkerError::Lease(UnfitLease::TooShort(short)) if short == lease),
             "{error}"
         );
         assert!(error.to_string().contains("use 1s or more"), "{error}");
+    }
+    for lease in [Duration::from_secs(86_401), Duration::MAX] {
+        let options = WorkerOptions { lease, ..WorkerOptions::new(WorkerId("w".to_owned())) };
+        let worker = Worker::new(store.clone(), Workloads::new(), options);
+        let error = worker.run(Stop::new()).await.expect_err("it is too long");
+        assert!(error.to_string().contains("at most one day"), "{error}");
     }
     assert_eq!(store.calls.load(Ordering::Relaxed), 0, "nothing was asked of the store");
 }

@@ -7,10 +7,10 @@ use crate::{
     limits::{
         CONNECT_TIMEOUT, KEEPALIVE_IDLE, KEEPALIVE_INTERVAL, KEEPALIVE_RETRIES, TCP_USER_TIMEOUT,
     },
-    tls::{Mode, Settings},
+    tls::{self, Mode, Settings},
 };
 use pairs::Split;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use tidegate_core::StoreError;
 use tokio_postgres::{
     Config,
@@ -55,6 +55,18 @@ pub fn role(address: &str) -> Option<String> {
     config.get_user().map(str::to_owned)
 }
 
+/// The files that an address names: certificates and keys.
+pub fn files(address: &str) -> Vec<PathBuf> {
+    let own = pairs::split(address).map(|split| split.own).unwrap_or_default();
+    let named = ["sslcert", "sslkey", "sslrootcert"].into_iter().filter_map(|name| own.get(name));
+    named.filter(|file| *file != tls::SYSTEM).map(PathBuf::from).collect()
+}
+
+/// The address of another database on the same server.
+pub fn with_database(address: &str, name: &str) -> Result<String, StoreError> {
+    pairs::with_database(address, name)
+}
+
 fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
@@ -66,7 +78,12 @@ impl Address {
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(bad_address("the address names no host"));
         }
-        let mut take = |name: &str| own.remove(name).filter(|value| !value.is_empty());
+        if let Some((name, _)) = own.iter().find(|(_, value)| value.is_empty()) {
+            let problem =
+                format!("{name} is empty: is a variable unset? Leave it out for its default");
+            return Err(bad_address(problem));
+        }
+        let mut take = |name: &str| own.remove(name);
         let user_timeout = take("tcp_user_timeout").map(|text| millis(&text)).transpose()?;
         match user_timeout.unwrap_or(TCP_USER_TIMEOUT) {
             Duration::ZERO => {}

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tls::Verification;
+use proptest::prelude::*;
 use tidegate_core::Kind;
 
 fn parsed(text: &str) -> Address {
@@ -84,6 +85,10 @@ fn contradictions_are_refused_with_advice() {
         ("sslmode=require sslverify=none sslrootcert=/ca.pem", "use sslmode=verify-full"),
         ("sslmode=verify-full sslverify=none", "sslmode=require only"),
         ("sslmode=require sslverify=maybe", "can only be none"),
+        ("sslmode=", "sslmode is empty"),
+        ("sslrootcert=''", "sslrootcert is empty"),
+        ("sslmode=require sslverify=", "sslverify is empty"),
+        ("sslmode=disable sslcert=/c sslkey=/k", "no effect"),
         ("sslcert=/c.pem", "sslkey"),
         ("sslkey=/c.key", "sslcert"),
         ("sslcert=/c sslkey=/k sslpassword=secret", "openssl pkey"),
@@ -155,7 +160,12 @@ fn passwords_are_not_shown() {
         ("postgres://db/tide?pass%77ord=secret", "postgres://db/tide"),
         ("host=db password=secret user=tide", "host=db user=tide"),
         ("host=db password='sec ret' application_name='a b'", "host=db application_name='a b'"),
-        ("password='secret", ""),
+        ("password='secret", "postgres://…"),
+        ("host=db password=a secret=b", "postgres://…"),
+        ("postgres://tide:a/secret@db/tide", "postgres://…"),
+        ("postgres://tide:a?secret@db/tide", "postgres://…"),
+        ("postgres://db:1/x?user=a@b&password=secret", "postgres://db:1/x?user=a@b"),
+        ("postgres://[::1]:1/x", "postgres://[::1]:1/x"),
     ] {
         assert_eq!(without_password(text), shown);
     }
@@ -167,4 +177,91 @@ fn addresses_are_told_from_other_texts() {
     let not = ["sqlite:a=b.db", "memory:", "a b=c", "Host=h", "=x", "tidegate.db"];
     assert!(is.into_iter().all(is_address));
     assert!(!not.into_iter().any(is_address));
+}
+
+#[test]
+fn an_at_sign_in_a_parameter_does_not_move_the_host() {
+    let address = parsed("postgres://127.0.0.1:9/x?user=a@b&password=s3cret@c&sslmode=require");
+    assert_eq!(address.place, "a@b@127.0.0.1:9/x");
+    let config = &address.servers[0].config;
+    assert_eq!(config.get_hosts(), [Host::Tcp("127.0.0.1".to_owned())]);
+    assert_eq!(config.get_password(), Some(&b"s3cret@c"[..]));
+    assert_eq!(role("postgres://h/x?user=a@b").as_deref(), Some("a@b"));
+    assert!(refused("postgres://h/x@y").contains("%40"));
+    assert!(refused("host=h nonsense=1").contains("`nonsense`"));
+}
+
+#[test]
+fn another_database_of_the_same_server_has_an_address() {
+    for (text, expected) in [
+        ("postgres://u:p@h:1/x?sslmode=require", "postgres://u:p@h:1/new?sslmode=require"),
+        ("postgres://h?dbname=x&user=a@b", "postgres://h/new?user=a@b"),
+        ("host=h dbname=x password='a b'", "host='h' password='a b' dbname='new'"),
+    ] {
+        let address = with_database(text, "new").unwrap();
+        assert_eq!(address, expected);
+        assert_eq!(parsed(&address).servers[0].config.get_dbname(), Some("new"));
+    }
+    assert!(with_database("postgres://u:a/b@h/x", "new").is_err());
+}
+
+#[test]
+fn files_that_an_address_names_are_known() {
+    let names = "sslmode=verify-full sslrootcert=/ca.pem sslcert=c.pem sslkey='my key'";
+    let expected: Vec<PathBuf> = ["c.pem", "my key", "/ca.pem"].map(PathBuf::from).into();
+    assert_eq!(files(&format!("host=h {names}")), expected);
+    assert_eq!(files("postgres://h/x?sslcert=c.pem&sslkey=my%20key&sslrootcert=/ca.pem"), expected);
+    assert!(files("postgres://h/x?sslrootcert=system").is_empty() && files("sqlite:a").is_empty());
+}
+
+/// In every piece of a drawn password.
+const MARK: &str = "S3CRET";
+
+/// Passwords with characters that end something somewhere.
+fn password() -> impl Strategy<Value = String> {
+    let special = prop::sample::select("@/?:&=#%,; '\\+[]".chars().collect::<Vec<_>>());
+    let pieces = prop::collection::vec(special, 0..5);
+    pieces.prop_map(|specials| {
+        specials.into_iter().fold(MARK.to_owned(), |all, it| format!("{all}{it}{MARK}"))
+    })
+}
+
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+proptest! {
+    /// Whether or not it is written as it should be.
+    #[test]
+    fn no_password_is_shown_anywhere(
+        password in password(),
+        user in "[a-z@/:?&=]{0,6}",
+        host in "[a-z]{1,5}(:[0-9]{1,4})?|\\[::1\\]",
+        path in "(/[a-z@%]{0,4})?",
+        more in "(&(application_name|sslmode|nonsense)=[a-z@/:]{0,5}){0,2}",
+    ) {
+        let (user_safe, safe) = (encoded(&user), encoded(&password));
+        let quoted = password.replace('\\', "\\\\").replace('\'', "\\'");
+        let settings = more.replace('&', " ");
+        for text in [
+            format!("postgres://{user_safe}:{safe}@{host}{path}?x=1{more}").replace("x=1&", ""),
+            format!("postgres://{user}:{password}@{host}{path}"),
+            format!("postgres://{host}{path}?user={user}&password={safe}{more}"),
+            format!("postgres://{host}{path}?user={user_safe}&password={password}{more}"),
+            format!("postgres://{host}{path}?password={password}&user={user}"),
+            format!("host={host} password='{quoted}' user='{user_safe}'{settings}"),
+            format!("host={host} password='{password}' user={user}{settings}"),
+            format!("password={password} host={host}{settings}"),
+        ] {
+            let parsed = Address::parse(&text).map(|address| (address.place.clone(), address));
+            let said = match parsed {
+                Ok((place, address)) => format!("{place} {address:?}"),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            let role = role(&text).unwrap_or_default();
+            for shown in [said, without_password(&text), role] {
+                prop_assert!(!shown.contains(MARK), "{} shows {}", text, shown);
+            }
+        }
+    }
 }

@@ -14,9 +14,12 @@ use crate::error::bad_address;
 use rustls::ClientConfig;
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError},
 };
 use tidegate_core::StoreError;
+
+/// Instead of a file: the authorities that the system trusts.
+pub(crate) const SYSTEM: &str = "system";
 
 /// Whether TLS is spoken, and what is known about the server then. The words are libpq's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +117,7 @@ impl Settings {
     ) -> Result<Self, StoreError> {
         let roots = match take("sslrootcert") {
             None => None,
-            Some(word) if word == "system" => Some(Roots::System),
+            Some(word) if word == SYSTEM => Some(Roots::System),
             Some(path) => Some(Roots::File(path.into())),
         };
         // Whoever names an authority wants the server to be verified.
@@ -143,8 +146,26 @@ impl Settings {
             (Some(_), None) => return Err(bad_address("sslcert needs its key in sslkey")),
             (None, Some(_)) => return Err(bad_address("sslkey needs its certificate in sslcert")),
         };
+        if mode == Mode::Disable && identity.is_some() {
+            return Err(bad_address(
+                "sslcert and sslkey have no effect with sslmode=disable; use sslmode=verify-full",
+            ));
+        }
         let roots = roots.unwrap_or(Roots::System);
         Ok(Self { mode, verification, roots, identity, direct, last: Mutex::default() })
+    }
+
+    /// Says once that the server is not verified, although TLS was asked for.
+    pub(crate) fn warn_if_unverified(&self) {
+        static SAID: Once = Once::new();
+        if self.mode == Mode::Require && self.verification == Verification::None {
+            SAID.call_once(|| {
+                tracing::warn!(
+                    "the server's certificate is not verified (sslverify=none): whoever is on the way can \
+                     read and change everything; use sslmode=verify-full"
+                );
+            });
+        }
     }
 
     /// What the next handshake needs. Reads files; fails if they never could be read.

@@ -115,7 +115,10 @@ async fn a_new_store_is_for_its_owner_only() {
     let (directory, path) = place();
     let link = directory.path().join("link.db");
     std::os::unix::fs::symlink("tidegate.db", &link).unwrap();
-    for open in [&path, &link] {
+    let (chain, far) = (directory.path().join("chain.db"), directory.path().join("far.db"));
+    std::os::unix::fs::symlink("link.db", &chain).unwrap();
+    std::os::unix::fs::symlink(&chain, &far).unwrap();
+    for open in [&path, &link, &chain, &far] {
         let store = Sqlite::open(open, Open::Create).unwrap();
         store.migrate().await.unwrap();
         assert_eq!(modes(&path), [("", 0o600), ("-wal", 0o600), ("-shm", 0o600)]);

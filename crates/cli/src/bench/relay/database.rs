@@ -27,7 +27,7 @@ impl Database {
             .batch_execute(&format!("create database {name}"))
             .await
             .context("cannot create a database of its own: use a role that may")?;
-        let url = with_database(server_url, name)?;
+        let url = tidegate::with_database(server_url, name)?;
         let store = tidegate::open(&url, Access::Create).await?;
         let meter = Meter::open(&url).await?;
         let server = meter.server().cloned().context("the server says nothing about itself")?;
@@ -42,12 +42,4 @@ impl Database {
         admin.batch_execute(&format!("drop database {name} with (force)")).await?;
         Ok(())
     }
-}
-
-fn with_database(url: &str, name: &str) -> Result<String> {
-    let (place, rest) = url.split_once("://").context("that is no address")?;
-    let (server, query) = rest.split_once('?').map_or((rest, None), |(s, q)| (s, Some(q)));
-    let server = server.split('/').next().unwrap_or_default();
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    Ok(format!("{place}://{server}/{name}{query}"))
 }

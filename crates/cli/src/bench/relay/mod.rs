@@ -96,7 +96,7 @@ impl Row {
 
 /// Measures all that was asked for.
 pub async fn measure(args: &RelayArgs, url: &str) -> Result<Report> {
-    if !url.starts_with("postgres") {
+    if !tidegate::is_postgres(url) {
         bail!("the outbox is measured on PostgreSQL: name a server with --store postgres://…");
     }
     let wants = |one| args.only.is_empty() || args.only.contains(&one);

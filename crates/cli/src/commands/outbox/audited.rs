@@ -27,6 +27,14 @@ pub fn chosen(which: &Selection) -> String {
     if all.is_empty() { "all".to_owned() } else { all.join(", ") }
 }
 
+/// What was chosen, and which messages that is at the moment. Others may die until it is carried out.
+pub fn chosen_now(which: &Selection, ids: &[MessageId]) -> String {
+    match ids {
+        [] => chosen(which),
+        ids => format!("{}: {}", chosen(which), stretches(ids)),
+    }
+}
+
 /// Ids as people write them: `ids 2-4, 7`. They are sorted.
 pub fn stretches(ids: &[MessageId]) -> String {
     let mut stretches: Vec<(i64, i64)> = Vec::new();

@@ -61,9 +61,7 @@ fn dry_run(app: &App, dead: &[MessageId], asked: Option<usize>) -> Result<Exit> 
 
 /// Where the copy goes. A file that exists already is never replaced.
 fn place(app: &App, args: &DropArgs) -> Result<PathBuf> {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let default = || PathBuf::from(format!("dropped-{seconds}.ndjson"));
-    let path = args.export.clone().unwrap_or_else(default);
+    let path = args.export.clone().unwrap_or_else(own_name);
     if let Some(what) = app.protected.find(&path) {
         bail!("--export is {what}: name another file");
     }
@@ -71,6 +69,12 @@ fn place(app: &App, args: &DropArgs) -> Result<PathBuf> {
         bail!("`{}` exists already: name another file with --export", path.display());
     }
     Ok(path)
+}
+
+/// No other command has the same, also within a second.
+fn own_name() -> PathBuf {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    PathBuf::from(format!("dropped-{millis}-{}.ndjson", std::process::id()))
 }
 
 /// Asks whoever sits at the terminal. Elsewhere nobody can be asked.
@@ -93,7 +97,7 @@ fn confirmed(messages: usize, copy: Option<&PathBuf>) -> Result<bool> {
 /// Writes the messages to a file, which is durable before anything is removed.
 async fn export(store: &dyn OutboxStore, ids: &[MessageId], path: &Path) -> Result<()> {
     let advice = "nothing was dropped: name another file with --export, or take --discard";
-    let mut file = Replaced::new(path).context(advice)?;
+    let mut file = Replaced::new_file(path).context(advice)?;
     for id in ids {
         // Another may have dropped it meanwhile.
         let Some(stored) = store.message(*id).await? else { continue };

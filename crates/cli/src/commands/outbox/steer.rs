@@ -33,7 +33,11 @@ pub async fn retry(app: &App, store: &dyn OutboxStore, args: SteerArgs) -> Resul
     if which == Selection::default() && !args.all {
         bail!("name messages, or choose by --topic, --sink or --reason, or take --all");
     }
-    let by = audited::line(app, &args.why, &audited::chosen(&which));
+    let about = match which.ids {
+        Some(_) => audited::chosen(&which),
+        None => audited::chosen_now(&which, &dead_ids(store, which.clone()).await?),
+    };
+    let by = audited::line(app, args.why.as_deref().unwrap_or_default(), &about);
     let (decision, more) = (Decision::Retry, json!({}));
     carry_out(app, store, Decided { decision, which, by, asked, more }).await
 }

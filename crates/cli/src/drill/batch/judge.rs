@@ -2,7 +2,7 @@
 
 use super::{
     undisturbed,
-    watch::{Look, Submitted},
+    watch::{Look, Submitted, all_batches},
 };
 use crate::{
     commands::batch::stored::{Pages, entries},
@@ -12,10 +12,7 @@ use anyhow::Result;
 use serde::Serialize;
 use std::collections::HashSet;
 use tidegate::{
-    Aggregates, BatchState,
-    aggregate::Digest,
-    inspect::{BatchQuery, BatchStatus},
-    limits::MAX_LISTED,
+    Aggregates, BatchState, aggregate::Digest, inspect::BatchStatus, limits::MAX_LISTED,
 };
 use tidegate_drill::history::{Moment, ServerFault};
 
@@ -150,7 +147,7 @@ pub async fn all(
     faults: &[ServerFault],
     findings: &mut Findings,
 ) -> Result<()> {
-    let batches = stage.store.batches(BatchQuery::newest(MAX_LISTED)).await?;
+    let batches = all_batches(&stage.store, MAX_LISTED).await?;
     let seeds = batches.iter().map(|it| it.batch.seed).collect();
     findings.compare_submissions(submitted, &seeds, faults);
     for status in &batches {

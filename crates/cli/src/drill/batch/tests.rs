@@ -65,3 +65,18 @@ fn a_stall_is_time_without_progress_while_no_server_fault_is_on() {
     let idle = [look(0, 1, 5), look(10, 0, 5), look(5_000, 1, 5), look(5_010, 1, 6)];
     assert_eq!(stall(&idle, &[]), 10, "nothing was to be done");
 }
+
+#[tokio::test]
+async fn all_batches_are_listed_however_many_there_are() {
+    let store = tidegate::open("memory:", tidegate::Access::Create).await.unwrap();
+    let workloads = tidegate::workloads::builtin();
+    for seed in 0..5 {
+        let spec = tidegate::BatchSpec { seed, ..tidegate::BatchSpec::new("noop", 1) };
+        tidegate::submit(&*store, &workloads, spec).await.unwrap();
+    }
+    for page in [1, 2, 5, 6] {
+        let listed = all_batches(&store, page).await.unwrap();
+        let seeds: Vec<_> = listed.iter().map(|it| it.batch.seed).collect();
+        assert_eq!(seeds, [4, 3, 2, 1, 0], "{page} at a time");
+    }
+}

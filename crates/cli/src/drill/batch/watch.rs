@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use std::time::Duration;
 use tidegate::{
-    BatchSpec, BatchState, RetryPolicy, Stop, Workloads,
+    BatchSpec, BatchState, OpenStore, RetryPolicy, Stop, Workloads,
     inspect::{BatchQuery, BatchStatus},
     limits::MAX_LISTED,
     submit, workloads,
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
 
     /// Looks how far batches are; `None` if the server does not say.
     pub async fn look(&mut self) -> Option<Look> {
-        let listed = self.stage.store.batches(BatchQuery::newest(MAX_LISTED));
+        let listed = all_batches(&self.stage.store, MAX_LISTED);
         let batches = timeout(DEADLINE, listed).await.ok()?.ok()?;
         let is_running = |it: &&BatchStatus| it.state == BatchState::Running;
         let look = Look {
@@ -129,5 +129,19 @@ impl<'a> Watch<'a> {
         let acknowledged = matches!(submitted, Ok(Ok(_))).then(|| self.stage.now());
         self.submitted.push(Submitted { seed, acknowledged });
         Ok(())
+    }
+}
+
+/// Every batch of a store, newest first, read in pages: a long drill submits more than one listing returns.
+pub async fn all_batches(store: &OpenStore, page: usize) -> Result<Vec<BatchStatus>> {
+    let (mut query, mut all) = (BatchQuery::newest(page), Vec::new());
+    loop {
+        let mut listed = store.batches(query.clone()).await?;
+        let is_last = listed.len() < page;
+        query.before = listed.last().map(|last| last.batch.id);
+        all.append(&mut listed);
+        if is_last {
+            return Ok(all);
+        }
     }
 }

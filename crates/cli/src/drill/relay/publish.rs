@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use rusqlite::{Connection, TransactionBehavior};
 use std::{path::PathBuf, time::Duration};
-use tidegate::{NewMessage, publish};
+use tidegate::{NewMessage, publish, sqlite_file};
 use tidegate_drill::history::{Fate, Moment};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 /// No statement of a publisher takes longer, unless the server is gone.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub enum Publisher {
 
 impl Publisher {
     pub fn new(url: &str) -> Self {
-        match url.strip_prefix("sqlite:") {
+        match sqlite_file(url) {
             Some(path) => Self::Sqlite { path: path.into() },
             None => Self::Postgres { url: url.to_owned(), client: None },
         }
@@ -97,10 +97,7 @@ async fn on_postgres(
 
 async fn connected<'a>(url: &str, client: &'a mut Option<Client>) -> Result<&'a Client> {
     if client.is_none() {
-        let connecting = timeout(DEADLINE, tokio_postgres::connect(url, NoTls)).await;
-        let (connected, connection) = connecting??;
-        // It ends with the client.
-        tokio::spawn(connection);
+        let connected = timeout(DEADLINE, tidegate::postgres_client(url)).await??;
         *client = Some(connected);
     }
     client.as_ref().context("there is no connection")

@@ -3,12 +3,14 @@
 use crate::{bench::connect, drill::stage::Stage};
 use anyhow::{Context, Result};
 use rusqlite::Connection;
+use std::path::Path;
+use tidegate::sqlite_file;
 use tidegate_drill::recorder::Body;
 
 const PAGE: i64 = 20_000;
 
 pub async fn stored(stage: &Stage) -> Result<Vec<u32>> {
-    match stage.url.strip_prefix("sqlite:") {
+    match sqlite_file(&stage.url) {
         Some(path) => on_sqlite(path),
         None => on_postgres(&stage.url).await,
     }
@@ -27,7 +29,7 @@ async fn on_postgres(url: &str) -> Result<Vec<u32>> {
     }
 }
 
-fn on_sqlite(path: &str) -> Result<Vec<u32>> {
+fn on_sqlite(path: &Path) -> Result<Vec<u32>> {
     let connection = Connection::open(path)?;
     let mut statement = connection.prepare(include_str!("sqlite.sql"))?;
     let mut rows = statement.query([])?;

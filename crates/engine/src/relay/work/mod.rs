@@ -18,7 +18,7 @@ use super::{
     trouble::Notes,
 };
 use crate::{
-    ShortLease, Stop,
+    Stop, UnfitLease,
     backoff::Backoff,
     deliver::{Destinations, Sent, WallClock},
 };
@@ -98,9 +98,9 @@ pub enum RelayError {
     /// The store failed in a way that waiting does not mend.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// Its lease is too short. Nothing was done.
+    /// Its lease is too short or too long. Nothing was done.
     #[error(transparent)]
-    Lease(#[from] ShortLease),
+    Lease(#[from] UnfitLease),
     /// A part of it panicked: what it knows may be wrong. Whoever gets its lanes goes on.
     #[error("a part of the relay ended ({0}): start it again")]
     Ended(JoinError),
@@ -148,7 +148,7 @@ impl Relay {
     /// Delivers until a stop is asked for, or until nothing is left if the options say so. Afterwards
     /// everything that was delivered is settled, and all lanes are given back.
     pub async fn run(&self, stop: Stop) -> Result<RelayReport, RelayError> {
-        ShortLease::check(self.options.lease)?;
+        UnfitLease::check(self.options.lease)?;
         let mut work = Work::new(self, stop);
         let mut notes = Notes::new(self);
         let ended = tokio::select! {
