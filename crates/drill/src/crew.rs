@@ -23,6 +23,7 @@ pub struct Crew {
 struct Member {
     number: u32,
     process: Child,
+    started: Instant,
 }
 
 /// A process that ended without being asked to.
@@ -32,6 +33,8 @@ pub struct Ended {
     pub number: u32,
     /// How it ended.
     pub status: ExitStatus,
+    /// How long it had run.
+    pub age: Duration,
 }
 
 impl Crew {
@@ -82,7 +85,7 @@ impl Crew {
     pub fn restart(&mut self, place: usize, grace: Duration) -> io::Result<u32> {
         self.signal(place, Signal::TERM)?;
         let next = self.recruit()?;
-        let Member { number, process } = std::mem::replace(&mut self.members[place], next);
+        let Member { number, process, .. } = std::mem::replace(&mut self.members[place], next);
         std::thread::spawn(move || end(process, grace));
         Ok(number)
     }
@@ -92,7 +95,8 @@ impl Crew {
         let mut ended = Vec::new();
         for place in 0..self.members.len() {
             if let Some(status) = self.members[place].process.try_wait()? {
-                ended.push(Ended { number: self.replace(place)?, status });
+                let age = self.members[place].started.elapsed();
+                ended.push(Ended { number: self.replace(place)?, status, age });
             }
         }
         Ok(ended)
@@ -124,7 +128,7 @@ impl Crew {
         let number = self.started;
         let mut command = (self.make)(number)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(self.group);
-        Ok(Member { number, process: command.spawn()? })
+        Ok(Member { number, process: command.spawn()?, started: Instant::now() })
     }
 
     fn signal(&mut self, place: usize, signal: Signal) -> io::Result<()> {

@@ -22,6 +22,8 @@ use tokio::time::{interval, sleep_until};
 
 /// How often it is looked whether a process has ended, or is to be let go on.
 const LOOK: Duration = Duration::from_millis(50);
+/// A process that begins tries for so long to reach the server.
+const START: Duration = Duration::from_secs(12);
 /// How long a process may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -37,8 +39,16 @@ pub struct Noted {
     pub server: Vec<ServerFault>,
     /// A server fault that is on since then.
     pub on: Option<Moment>,
-    /// Processes that ended without being asked to, when, and how.
-    pub ended: Vec<(Moment, String)>,
+    /// Processes that ended without being asked to.
+    pub ended: Vec<EndedProcess>,
+}
+
+/// A process that ended without being asked to.
+#[derive(Clone, Debug)]
+pub struct EndedProcess {
+    at: Moment,
+    age: Duration,
+    how: String,
 }
 
 impl Notes {
@@ -48,13 +58,15 @@ impl Notes {
 }
 
 impl Noted {
-    /// What ended without being asked to although the server was well, and had been for some time.
-    pub fn ended_by_themselves(&self, aftermath: Moment) -> Vec<String> {
+    /// Processes that ended although they should have gone on, and how; and how many could not start because the server
+    /// was away: a process that has begun waits for the server, one that begins says that it is not there.
+    pub fn ended_by_themselves(&self, aftermath: Moment) -> (Vec<String>, u64) {
         let shows = |at: Moment| {
             self.server.iter().any(|fault| fault.from <= at && at <= fault.to + aftermath)
         };
-        let ended = self.ended.iter().filter(|(at, _)| !shows(*at));
-        ended.map(|(_, how)| how.clone()).collect()
+        let could_not_start = |it: &&EndedProcess| shows(it.at) && it.age < START;
+        let (starts, ended): (Vec<_>, Vec<_>) = self.ended.iter().partition(could_not_start);
+        (ended.into_iter().map(|it| it.how.clone()).collect(), starts.len() as u64)
     }
 }
 
@@ -172,10 +184,10 @@ impl Disturbed {
     /// Replaces processes that ended, and lets those go on that were stopped for long enough.
     pub fn look(&mut self) -> Result<()> {
         let now = moment(self.start);
-        for Ended { number, status } in self.crew.replace_ended()? {
+        for Ended { number, status, age } in self.crew.replace_ended()? {
             let said = last_line(&log(&self.directory, number));
             let how = format!("process {number} ended with {status}: {said}");
-            self.notes.lock().ended.push((now, how));
+            self.notes.lock().ended.push(EndedProcess { at: now, age, how });
         }
         let is_over = |it: &mut (Instant, usize, u32, Moment)| it.0 <= Instant::now();
         for (_, _, number, from) in self.stopped.extract_if(.., is_over) {

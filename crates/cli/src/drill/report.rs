@@ -48,8 +48,10 @@ pub struct Scene {
     pub seconds: u32,
     pub lease_ms: u64,
     pub faults: Made,
-    /// Processes that ended without being asked to while no server fault was on.
+    /// Processes that ended without being asked to.
     pub ended_by_themselves: Vec<String>,
+    /// Processes that could not start because the server was away; others were started in their place.
+    pub could_not_start: u64,
 }
 
 impl Scene {
@@ -62,6 +64,7 @@ impl Scene {
             lease_ms: flags.lease.0.as_millis() as u64,
             faults: Made::default(),
             ended_by_themselves: Vec::new(),
+            could_not_start: 0,
         }
     }
 
@@ -93,7 +96,11 @@ impl Display for Scene {
                 "{kills} kills, {stops} stops, {restarts} restarts; {crashes} crashes of the server, \
                  {failovers} failovers"
             ),
-        )
+        )?;
+        match self.could_not_start {
+            0 => Ok(()),
+            starts => line(f, "starts", format_args!("{starts} failed while the server was away")),
+        }
     }
 }
 

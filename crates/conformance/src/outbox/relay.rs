@@ -133,6 +133,16 @@ impl Relay {
 
     /// Says that it lives, and learns which lanes it has.
     pub(crate) async fn share(&mut self, lease: Duration) -> Shared {
+        let mut shared = self.share_once(lease).await;
+        while shared.pending > 0 {
+            let more = self.share_once(lease).await;
+            shared.gained.extend(more.gained);
+            shared.pending = more.pending;
+        }
+        shared
+    }
+
+    async fn share_once(&mut self, lease: Duration) -> Shared {
         let (relay, held, routes) = (self.id.clone(), self.leases(), self.routes.clone());
         let request = Share { relay, held, routes, lease };
         let shared = self.bench.store.share_lanes(request).await.expect("share lanes");

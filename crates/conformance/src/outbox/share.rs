@@ -1,6 +1,6 @@
 //! Lanes for relays: each lane has one, and each relay its even share.
 
-use super::relay::Relay;
+use super::relay::{Relay, new_message};
 use crate::harness::{AT_ONCE, Bench, LATER, at_once};
 use std::collections::BTreeSet;
 use tidegate_core::{
@@ -103,7 +103,13 @@ pub(crate) async fn what_expired_and_nobody_took_is_kept(bench: Bench) {
     assert_eq!(Relay::new(&bench, "b").share(LATER).await.gained.len(), 0, "it lasts now");
 }
 
+/// So many ids are drawn that lanes can pass some.
+async fn publish_ten(bench: &Bench) {
+    bench.publish(vec![new_message("t", None); 10]).await;
+}
+
 pub(crate) async fn a_settlement_leaves_leases_as_they_are(bench: Bench) {
+    publish_ten(&bench).await;
     let mut relay = Relay::new(&bench, "a");
     relay.share(AT_ONCE).await;
     relay.step().to(MessageId(7)).send().await;
@@ -113,6 +119,7 @@ pub(crate) async fn a_settlement_leaves_leases_as_they_are(bench: Bench) {
 }
 
 pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench) {
+    publish_ten(&bench).await;
     let mut relay = Relay::new(&bench, "a");
     relay.share(LATER).await;
     relay.step().to(MessageId(3)).send().await;
@@ -131,6 +138,7 @@ pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench
 
 /// An answer that did not arrive has given lanes to a relay that lives on.
 pub(crate) async fn what_a_relay_does_not_know_of_is_free(bench: Bench) {
+    publish_ten(&bench).await;
     let mut relay = Relay::start(&bench, "a").await;
     let mut other = Relay::new(&bench, "b");
     assert_eq!(other.share(LATER).await.gained.len(), 0);

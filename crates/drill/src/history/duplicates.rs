@@ -2,8 +2,9 @@
 //!
 //! A duplicate is a delivery of a message that the sink had taken before. It is explained by a fault that was on, or
 //! was still showing, between the two deliveries: of the server, because a settlement may be taken back or stay
-//! unanswered; or of one of the two relays that made the deliveries, because a relay that is gone has settled less
-//! than it has delivered, and one that was stopped delivers on until it learns that its lanes are another's.
+//! unanswered; or of one of the two relays that made the deliveries. The first relay explains it if the message was in
+//! flight when the fault began: not answered yet, or answered just before, so that it was not settled. The second one
+//! explains it if it was stopped: it delivers on until it learns that its lanes are another's.
 
 use super::{Duplicates, Findings, History, InFlight, Moment, RelayFault, Sighting};
 use std::collections::HashMap;
@@ -64,9 +65,13 @@ impl History {
         after: &Sighting,
     ) -> bool {
         let of = |relay: u32| faults.get(&relay).into_iter().flatten();
-        of(before.relay)
-            .chain(of(after.relay))
-            .any(|it| it.from <= after.arrived && before.arrived <= it.to + self.aftermath)
+        let shows =
+            |it: &&RelayFault| it.from <= after.arrived && before.arrived <= it.to + self.aftermath;
+        let was_in_flight = |it: &RelayFault| {
+            before.answered.is_none_or(|answered| it.from < answered + SETTLED_WITHIN)
+        };
+        of(before.relay).filter(shows).any(was_in_flight)
+            || of(after.relay).filter(shows).any(|it| after.arrived <= it.to + self.aftermath)
     }
 
     fn in_flight(&self, faults: &HashMap<u32, Vec<RelayFault>>) -> InFlight {

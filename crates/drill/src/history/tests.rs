@@ -114,6 +114,8 @@ fn a_duplicate_is_explained_by_a_fault_of_one_of_its_relays() {
     let findings = with(1, 12 * MS, 12 * MS);
     assert_eq!(findings.duplicates.after_relay_faults, 1);
     assert_eq!(findings.in_flight.total(), 1);
+    // It was killed so long after its delivery that it had settled it.
+    assert_eq!(wrong(&with(1, 1_500 * MS, 1_500 * MS)), [0, 0, 0, 1]);
     // Relay 2 was stopped and goes on.
     assert_eq!(wrong(&with(2, 5 * MS, 2_900 * MS)), [0; 4]);
     // Relay 3 has nothing to do with it; and a kill after the second delivery neither.

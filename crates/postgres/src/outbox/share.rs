@@ -10,6 +10,7 @@ use crate::{
     error::corrupt,
     pool::Pool,
 };
+use std::time::Duration;
 use tidegate_core::{
     Fence, StoreError,
     outbox::{Epoch, Gained, GiveBack, Lane, LaneLease, Share, Shared},
@@ -20,6 +21,8 @@ pub(super) const OPERATION: &str = "share lanes";
 
 /// A share reads about what was set aside for this part of the lease: the next one renews in time.
 const TAKE_OVER_PART: u32 = 6;
+/// However short the lease, a share gets somewhere.
+const SHORTEST_TAKE_OVER: Duration = Duration::from_millis(20);
 
 pub(super) async fn share(store: &Postgres, request: &Share) -> Result<Shared, StoreError> {
     store.pool.lease(request.lease);
@@ -98,7 +101,7 @@ async fn gain(
         let gained = take(&store.pool, request, more.max(0), &forgotten).await?;
         (shared.gained, shared.settled) = taking.add(&store.pool, gained).await?;
     }
-    let within = request.lease / TAKE_OVER_PART;
+    let within = (request.lease / TAKE_OVER_PART).max(SHORTEST_TAKE_OVER);
     let known = taking.read(&store.pool, &request.routes, within).await;
     shared.pending = taking.pending();
     store.memo.keep_take_over(taking);

@@ -76,7 +76,8 @@ async fn drill(app: &App, args: &BatchDrillArgs, stage: &Stage) -> Result<Report
     findings.stall_ms = judge::stall(&watch.looks, &noted.server);
     let mut scene = Scene::new(stage.kind, args.workers, flags);
     scene.faults = noted.made;
-    scene.ended_by_themselves = noted.ended_by_themselves(aftermath(flags.lease.0));
+    (scene.ended_by_themselves, scene.could_not_start) =
+        noted.ended_by_themselves(aftermath(flags.lease.0));
     Ok(Report::new(scene, findings, running, killed))
 }
 

@@ -87,7 +87,7 @@ async fn drill(app: &App, args: &RelayDrillArgs, stage: &Stage) -> Result<Report
     let aftermath = aftermath(flags.lease.0);
     let mut scene = Scene::new(stage.kind, args.relays, flags);
     scene.faults = noted.made;
-    scene.ended_by_themselves = noted.ended_by_themselves(aftermath);
+    (scene.ended_by_themselves, scene.could_not_start) = noted.ended_by_themselves(aftermath);
     let history = History {
         attempts,
         sightings,

@@ -163,13 +163,20 @@ impl Side {
         all_routes: bool,
     ) -> Called<Got> {
         let routes = [route("even.*", SINKS[0]), route("odd", SINKS[1])];
-        let request = Share {
+        let mut request = Share {
             relay: name_of(relay),
             held: held.map_or_else(Vec::new, |lease| self.leases(lease)),
             routes: routes.into_iter().take(if all_routes { 2 } else { 1 }).collect(),
             lease: length(lasts),
         };
-        let shared = self.bench.store.share_lanes(request).await?;
+        let mut shared = self.bench.store.share_lanes(request.clone()).await?;
+        request.held.extend(shared.gained.iter().map(|it| it.lease));
+        while shared.pending > 0 {
+            let more = self.bench.store.share_lanes(request.clone()).await?;
+            request.held.extend(more.gained.iter().map(|it| it.lease));
+            shared.gained.extend(more.gained);
+            shared.pending = more.pending;
+        }
         self.epoch = shared.epoch.clone();
         Ok(self.got(shared))
     }

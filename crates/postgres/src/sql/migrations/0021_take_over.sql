@@ -197,6 +197,80 @@ begin
 end
 $$;
 
+-- Notes how far lanes are whose fences hold. Returns those that it moved: none if a later settlement of their relay
+-- is stored. Fails if the store is not where the relay left it: in another epoch, or without the settlement before this
+-- one. Each part sees what was committed before the lanes were locked. A plan that was made while there was little to
+-- read must not read all.
+create or replace function tidegate.advance(
+    epoch text, lanes smallint[], fences bigint[], cursors bigint[], states text[], number bigint
+)
+returns smallint[]
+language plpgsql
+set enable_seqscan = off
+set jit = off
+as $$
+#variable_conflict use_variable
+declare
+    relay text;
+    held smallint[];
+    moved bigint[];
+    changed jsonb;
+    last record;
+begin
+    -- A relay forgets what it has settled: a crash must not take it back.
+    perform set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value);
+    select min(l.relay), array_agg(l.lane), array_agg(l.cursor),
+        jsonb_object_agg(l.lane, jsonb_build_object('fence', l.fence, 'state', l.state::jsonb))
+            filter (where l.state is not null or l.had_state)
+    into relay, held, moved, changed
+    from (
+        select l.relay, l.lane, l.fence, l.state is not null as had_state, a.cursor, a.state
+        from tidegate.lane l
+        join unnest(lanes, fences, cursors, states) as a (lane, fence, cursor, state)
+            on a.lane = l.lane and a.fence = l.fence
+        order by l.lane
+        for update of l
+    ) l;
+    if tidegate.current_epoch() is distinct from epoch then
+        raise exception using errcode = 'TG410', message = 'another epoch has begun';
+    end if;
+    if held is null then
+        return '{}';
+    end if;
+    select p.number, p.cursors, p.states into last
+    from tidegate.progress p
+    where p.relay = relay
+    order by p.number desc
+    limit 1;
+    -- It may have been deleted by a later one that this transaction cannot see: that is an error then.
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform from tidegate.progress p where p.relay = relay and p.number = last.number for update;
+    end if;
+    if last.number > number then
+        return '{}';
+    end if;
+    if coalesce(last.number, 0) < number - 1 then
+        raise exception using errcode = 'TG410', message = format(
+            'settlement %s does not follow the last one that is stored, %s', number, coalesce(last.number, 0));
+    end if;
+    insert into tidegate.progress (relay, number, cursors, states)
+    select relay, number, array_agg(greatest(last.cursors[n + 1], c.cursor) order by n),
+        nullif(coalesce(last.states - held::text[], '{}') || coalesce(changed, '{}'), '{}')
+    from generate_series(0, 63) as n
+    left join (
+        select lane, max(cursor) as cursor from unnest(held, moved) as c (lane, cursor) group by lane
+    ) c on c.lane = n
+    on conflict on constraint progress_pkey
+    do update
+    set cursors = excluded.cursors, states = excluded.states, settled_at = excluded.settled_at,
+        settled_in = excluded.settled_in;
+    delete from tidegate.progress p
+    where p.relay = relay and p.number = last.number and p.number < number;
+    return held;
+end
+$$;
+
 -- The last message id that was drawn; and, if that is beyond `marked`, the transactions that may have drawn ids up to it
 -- and are open: those that write to a message table. Everything happens in this order, see horizon.rs.
 create or replace function tidegate.look(marked bigint, out last_id bigint, out writers xid8[])
