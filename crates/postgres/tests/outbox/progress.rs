@@ -17,7 +17,7 @@ fn share(relay: &str, held: Vec<LaneLease>, lease: Duration) -> Share {
 }
 
 /// All of these lanes are done up to `cursor`.
-fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
+pub fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
     let progress = |gained: &Gained| {
         let LaneLease { lane, fence } = gained.lease;
         Progress { lane, fence, cursor, lags: Vec::new(), before: None }
