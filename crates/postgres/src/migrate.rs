@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 21] = [
+const MIGRATIONS: [Migration; 22] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -110,6 +110,11 @@ const MIGRATIONS: [Migration; 21] = [
         version: 21,
         name: "0021_take_over",
         sql: include_str!("sql/migrations/0021_take_over.sql"),
+    },
+    Migration {
+        version: 22,
+        name: "0022_retention_beside_claims",
+        sql: include_str!("sql/migrations/0022_retention_beside_claims.sql"),
     },
 ];
 

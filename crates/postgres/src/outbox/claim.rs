@@ -3,6 +3,7 @@
 use super::{
     aside::Looks,
     horizon::{Asked, Horizon, Seen},
+    retiring::Segments,
 };
 use crate::{
     Postgres,
@@ -34,6 +35,8 @@ pub(super) struct Reading {
     epoch: Epoch,
     horizon: Horizon,
     aside: Looks,
+    /// Segments that were about to be truncated at the last claim.
+    retiring: Segments,
     /// By the name of a reader: at how many ids it looks for each message that it wants. Between its own
     /// messages are those of other lanes and topics.
     sparse: HashMap<String, f64>,
@@ -46,6 +49,8 @@ struct Asking {
     spans: Vec<i64>,
     /// From when on to look at what was set aside.
     since: Option<SystemTime>,
+    /// From which segments nothing is read.
+    left_out: Segments,
     begun: Instant,
 }
 
@@ -59,6 +64,7 @@ impl Reading {
             horizon: self.horizon.ask(),
             spans: request.readers.iter().map(|reader| self.span(reader)).collect(),
             since: self.aside.since(request, begun),
+            left_out: self.retiring,
             begun,
         }
     }
@@ -95,8 +101,8 @@ impl Postgres {
         }
     }
 
-    /// Reads once. `None` if the windows turned out to hold far more than was asked for; they are
-    /// shorter then.
+    /// Reads once. `None` if the windows turned out to hold far more than was asked for, and they are shorter then;
+    /// or if a segment was left out that has to be read, and it is not left out then.
     async fn try_claim(
         &self,
         name: &str,
@@ -114,7 +120,11 @@ impl Postgres {
             return Ok(None);
         }
         let headless = || corrupt(OPERATION, "the answer has no head");
-        let Head { epoch, seen, at } = answer.head.ok_or_else(headless)?;
+        let Head { epoch, seen, at, retiring } = answer.head.ok_or_else(headless)?;
+        reading.retiring = retiring;
+        if !retiring.contains(asking.left_out) {
+            return Ok(None);
+        }
         let is_known = epoch.as_ref() == Some(&request.epoch);
         if !is_known || reading.epoch == request.epoch && reading.horizon.is_set_back(seen.drawn) {
             *reading = Reading::default();
@@ -169,11 +179,10 @@ impl Postgres {
         }
         let lanes: Vec<i16> = request.lanes.iter().map(|lane| lane.0 as i16).collect();
         let under_way: Vec<i64> = request.under_way.iter().map(|id| id.0).collect();
-        let sql = include_str!("../sql/outbox/claim.sql");
         self.pool
             .read(
                 self.pool.leased(OPERATION),
-                sql,
+                asking.left_out.claim_sql(),
                 &[
                     (&numbers, Type::INT4_ARRAY),
                     (&takes, Type::TEXT_ARRAY),
@@ -193,6 +202,7 @@ impl Postgres {
                     (&asking.since, Type::TIMESTAMPTZ),
                     (&asking.spans.iter().max().copied().unwrap_or_default(), Type::INT8),
                     (&asking.horizon.holds, Type::INT8_ARRAY),
+                    (&asking.left_out.numbers(), Type::INT2_ARRAY),
                 ],
                 take,
             )
@@ -243,6 +253,8 @@ struct Head {
     seen: Seen,
     /// When, by the store's clock.
     at: SystemTime,
+    /// After that.
+    retiring: Segments,
 }
 
 impl Answer {
@@ -272,7 +284,9 @@ impl Answer {
                 };
                 self.horizon = seen.decided;
                 let epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
-                self.head = Some(Head { epoch, seen, at: get(OPERATION, row, "published_at")? });
+                let retiring: Vec<i16> = get(OPERATION, row, "retiring")?;
+                let (at, retiring) = (get(OPERATION, row, "published_at")?, retiring.into());
+                self.head = Some(Head { epoch, seen, at, retiring });
             }
             "window" => self.reading(row)?.read_to = get(OPERATION, row, "id")?,
             "due" => match get(OPERATION, row, "due_seconds")? {

@@ -17,6 +17,7 @@ use tidegate_core::{
         TopicStatus,
     },
 };
+use tokio::time::sleep;
 use tokio_postgres::{Row, types::Type};
 
 const OPERATION: &str = "inspect outbox";
@@ -29,13 +30,12 @@ impl InspectOutbox for Postgres {
         let read = async |sql| self.pool.query(OPERATION, sql, &[]).await;
         let topics = read(include_str!("../sql/outbox/status.sql")).await?;
         let relays = read(include_str!("../sql/outbox/relays.sql")).await?;
-        let holder = read(include_str!("../sql/outbox/holder.sql")).await?;
         let oldest_snapshot = read(OLDEST_SNAPSHOT).await?;
         Ok(OutboxStatus {
             topics: topics.iter().map(topic).collect::<Result<_, _>>()?,
             relays: relays.iter().map(relay).collect::<Result<_, _>>()?,
             sinks: trouble::read(&self.pool, trouble::OWN).await?,
-            holder: holder.first().map(a_holder).transpose()?,
+            holder: self.holder().await?,
             oldest_snapshot: oldest_snapshot.first().map(a_holder).transpose()?,
             limit: self.outstanding().await?.limit,
             advice: self.has_restarted_ids().await?.then(super::renumber),
@@ -112,7 +112,26 @@ impl InspectOutbox for Postgres {
     }
 }
 
+/// A transaction that has been open for longer keeps messages back.
+const LONG: Duration = Duration::from_secs(1);
+
 impl Postgres {
+    /// What keeps committed messages from being read. If it is hidden since when that is open, it is looked at twice.
+    async fn holder(&self) -> Result<Option<Holder>, StoreError> {
+        let sql = include_str!("../sql/outbox/holder.sql");
+        let first = self.pool.query(OPERATION, sql, &[]).await?;
+        let Some(row) = first.first() else { return Ok(None) };
+        let holder = a_holder(row)?;
+        if seconds(row, "seconds")?.is_some() {
+            return Ok(Some(holder));
+        }
+        sleep(LONG).await;
+        let again = self.pool.query(OPERATION, sql, &[]).await?;
+        let transaction = |row| get::<&str>(OPERATION, row, "transaction");
+        let is_same = again.first().map(transaction).transpose()? == Some(transaction(row)?);
+        Ok(is_same.then_some(Holder { age: LONG, ..holder }))
+    }
+
     async fn has_restarted_ids(&self) -> Result<bool, StoreError> {
         let sql = include_str!("../sql/outbox/restarted.sql");
         let rows = self.pool.query(OPERATION, sql, &[]).await?;

@@ -6,6 +6,7 @@ mod horizon;
 pub(crate) mod inspect;
 mod publish;
 mod retain;
+mod retiring;
 mod settle;
 pub(crate) mod share;
 mod state;

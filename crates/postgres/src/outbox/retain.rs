@@ -7,7 +7,10 @@ use crate::{
     pool::jitter,
 };
 use async_trait::async_trait;
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 use tidegate_core::{
     Class, Kind, Message, MessageId, Retain, StoreError,
     outbox::{Origin, Sealed},
@@ -18,9 +21,13 @@ use tokio_postgres::types::Type;
 /// For how long one process alone tries to truncate a segment.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How often it tries, and the longest pause between. Each time, claims may wait for a few milliseconds.
-const TRIES: u32 = 50;
+/// For how long it tries, for how long at a time, and the longest pause between. Relays leave the segment out meanwhile.
+const TRYING: Duration = Duration::from_secs(15);
+const TRY: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Whoever has used a segment for so long is not waited for.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Messages that were set aside and are copied in one transaction.
 const COPIED: i64 = 500;
@@ -110,21 +117,29 @@ impl Postgres {
             return Ok(0);
         }
         self.keep_aside(segment).await?;
-        for _ in 0..TRIES {
-            if let Some(holder) = self.holder_of(segment).await? {
-                return Err(busy(&format!("{holder} is using them")));
+        let (begun, mut users) = (Instant::now(), Users::default());
+        while begun.elapsed() < TRYING {
+            if let Some(name) = self.long_user_of(segment, &mut users).await? {
+                return Err(busy(&format!("{name} is using them")));
             }
-            let sql = "select tidegate.discard($1) as outcome";
-            let rows = self.pool.call(DISCARD, sql, &[(&sealed.place, Type::INT8)]).await?;
-            match rows.first().map(|row| get(DISCARD, row, "outcome")).transpose()? {
-                Some("done") => return Ok(sealed.messages),
-                Some("busy") => sleep(jitter(PAUSE)).await,
+            match &*self.try_discard(sealed).await? {
+                "done" => return Ok(sealed.messages),
+                "busy" => sleep(jitter(PAUSE)).await,
                 // Something that was set aside was being changed when it was to be copied, or another process was
                 // faster.
                 _ => return Ok(0),
             }
         }
-        Err(busy("claims follow each other without a pause"))
+        Err(busy("others use them again and again"))
+    }
+
+    async fn try_discard(&self, sealed: Sealed) -> Result<String, StoreError> {
+        let wait_ms = millis(TRY);
+        let params = [(&sealed.place as _, Type::INT8), (&wait_ms as _, Type::INT8)];
+        let sql = "select tidegate.discard($1, $2) as outcome";
+        let rows = self.pool.call(DISCARD, sql, &params).await?;
+        let outcome = rows.first().map(|row| get(DISCARD, row, "outcome")).transpose()?;
+        Ok(outcome.unwrap_or_default())
     }
 
     /// Copies what was set aside out of a segment.
@@ -144,10 +159,49 @@ impl Postgres {
     }
 
     /// Who has used a segment for long.
-    async fn holder_of(&self, segment: Segment) -> Result<Option<String>, StoreError> {
+    async fn long_user_of(
+        &self,
+        segment: Segment,
+        users: &mut Users,
+    ) -> Result<Option<String>, StoreError> {
         let sql = include_str!("../sql/outbox/discard_holder.sql");
-        let rows = self.pool.query(DISCARD, sql, &[(&segment.0, Type::INT2)]).await?;
-        rows.first().map(|row| get(DISCARD, row, "name")).transpose()
+        let mut now = Vec::new();
+        for row in self.pool.query(DISCARD, sql, &[(&segment.0, Type::INT2)]).await? {
+            now.push(User {
+                transaction: get(DISCARD, &row, "transaction")?,
+                name: get(DISCARD, &row, "name")?,
+                is_long: get(DISCARD, &row, "is_long")?,
+            });
+        }
+        Ok(users.see(now, Instant::now()))
+    }
+}
+
+/// A transaction that uses a segment.
+struct User {
+    transaction: String,
+    name: String,
+    /// Nothing if that is hidden from the role of this process, as it is without `pg_read_all_stats`.
+    is_long: Option<bool>,
+}
+
+/// Transactions that use a segment, and when each was seen for the first time.
+#[derive(Default)]
+struct Users(HashMap<String, Instant>);
+
+impl Users {
+    /// Sees who uses it now. Returns the name of one who has done so for long.
+    fn see(&mut self, users: Vec<User>, now: Instant) -> Option<String> {
+        let before = std::mem::take(&mut self.0);
+        let mut long = None;
+        for User { transaction, name, is_long } in users {
+            let since = before.get(&transaction).copied().unwrap_or(now);
+            if is_long.unwrap_or(false) || now - since >= LONG {
+                long = long.or(Some(name));
+            }
+            self.0.insert(transaction, since);
+        }
+        long
     }
 }
 

@@ -24,7 +24,7 @@ async fn store_with_ids(database: &Database) -> Postgres {
 }
 
 /// All of these lanes are done up to `cursor`.
-fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
+pub fn settlement(lanes: &[Gained], number: u64, cursor: i64) -> Settlement {
     let progress = |gained: &Gained| {
         let LaneLease { lane, fence } = gained.lease;
         Progress { lane, fence, cursor, lags: Vec::new(), before: None }

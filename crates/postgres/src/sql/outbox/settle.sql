@@ -7,7 +7,8 @@
 -- All parts of a statement see the table as it was before: the first of a key is the lower one of what
 -- stays and what comes in.
 --
--- Indexes: the primary keys; aside_key and aside_id; that by id of each segment for what is set aside.
+-- Indexes: the primary keys; aside_key and aside_id; that by id of each segment for what is set aside. A segment that
+-- is about to be truncated is not looked at: what is set aside again of its messages is in aside.
 --
 -- lanes: $1 lane, $2 fence, $3 cursor, $4 what that does not tell; set aside: $5 lane, $6 id, $7 topic, $8 key,
 -- $9 sink, $10 state, $11 attempts, $12 reason, $13 what its death means, $14 delay in ms; $15 ids of those that
@@ -20,12 +21,15 @@ gone as (
     where a.id = any ($15) and a.lane = any (array(select lane from held))
     returning a.lane, a.sink, a.key_hash
 ),
+stored as materialized (
+    select s.id from tidegate.stored($6) s
+),
 incoming as materialized (
     select i.*, (i.state in ('retry', 'behind') or i.on_dead <> 'skip') as holds
     from unnest($5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         as i (lane, id, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     join held h on h.lane = i.lane
-    where exists (select from tidegate.message m where m.id = i.id)
+    where exists (select from stored s where s.id = i.id)
         or exists (select from tidegate.aside a where a.lane = i.lane and a.id = i.id)
 ),
 touched as materialized (
