@@ -43,7 +43,7 @@ pub fn meaning(code: &str, message: &str, status: Option<u16>) -> Meaning {
 fn by_name(code: &str, message: &str) -> Option<Meaning> {
     let name = plain(code);
     // SQS says `KMS.DisabledException` and `KmsDisabled`, SNS says `KMSDisabled`.
-    let about_key = code.len() >= 3 && code[..3].eq_ignore_ascii_case("kms");
+    let about_key = code.get(..3).is_some_and(|prefix| prefix.eq_ignore_ascii_case("kms"));
     if is_throttle(name) {
         return Some(Meaning::Throttled);
     }
@@ -87,6 +87,12 @@ fn by_name(code: &str, message: &str) -> Option<Meaning> {
         | "UnsupportedOperation"
         | "InvalidAction"
         | "UnknownOperation" => Meaning::Unfit,
+        // The place is at fault, and not a message.
+        "InvalidParameter" | "InvalidParameterValue"
+            if message.contains("TopicArn") || message.contains("QueueUrl") =>
+        {
+            Meaning::Unfit
+        }
         "BatchRequestTooLong" | "RequestEntityTooLarge" => Meaning::TooLarge,
         "InvalidMessageContents"
         | "MessageTooLong"
@@ -95,7 +101,6 @@ fn by_name(code: &str, message: &str) -> Option<Meaning> {
         | "ParameterValueInvalid"
         | "InvalidAttributeName"
         | "InvalidAttributeValue"
-        | "MissingParameter"
         | "Validation"
         | "ValidationError" => Meaning::Invalid,
         _ => return None,
@@ -182,6 +187,13 @@ mod tests {
             (Meaning::Denied, Meaning::TooLarge, Meaning::Other)
         );
         assert_eq!(meaning("AccessDenied", "", Some(500)), Meaning::Denied);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_no_fault_of_a_message() {
+        let of = |message: &str| meaning("InvalidParameter", message, Some(400));
+        assert_eq!(of("Invalid parameter: TopicArn Reason: no such region"), Meaning::Unfit);
+        assert_eq!(of("Invalid parameter: Message too long"), Meaning::Invalid);
     }
 
     #[test]

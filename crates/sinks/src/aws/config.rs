@@ -1,6 +1,6 @@
 //! How AWS is reached, as a user declares it.
 
-use super::{connection::Reach, http::Courier};
+use super::{connection::Reach, http::Transport};
 use crate::{
     Allowed, ConfigError, Env, Secret, SecretSource,
     client::{Client, Settings},
@@ -38,26 +38,30 @@ impl Access<'_> {
     /// Checks what is declared. Nothing is looked for yet.
     pub fn reach(&self, env: &Env<'_>) -> Result<Reach, ConfigError> {
         let endpoint = self.endpoint.map(|text| service_url("endpoint", text)).transpose()?;
-        let services = self.client(self.allow)?;
+        let plain = endpoint.as_ref().is_some_and(|endpoint| endpoint.scheme() == "http");
+        let services = self.client(!plain, self.allow)?;
         if let Some(endpoint) = &endpoint {
             services.judge_secure("endpoint", endpoint)?;
         }
         let metadata = METADATA.into_iter().chain([LOOPBACK]).map(str::to_owned);
         let metadata = metadata.filter_map(|address| Allowed::try_from(address).ok());
         let metadata: Vec<Allowed> = metadata.chain(self.allow.iter().cloned()).collect();
+        let keys = self.keys(env)?;
+        // With an access key nothing is looked for: a machine without any CA must be able to do that.
+        let metadata = self.client(keys.is_none() || !plain, &metadata)?;
         Ok(Reach {
             region: self.region()?,
             endpoint,
             profile: self.profile.map(str::to_owned),
-            keys: self.keys(env)?,
-            services: Courier::to_service(services),
-            metadata: Courier::to_metadata(self.client(&metadata)?),
+            keys,
+            services: Transport::to_service(services),
+            metadata: Transport::to_metadata(metadata),
         })
     }
 
-    fn client(&self, allow: &[Allowed]) -> Result<Client, ConfigError> {
+    fn client(&self, secure: bool, allow: &[Allowed]) -> Result<Client, ConfigError> {
         let (timeout, ca_file) = (self.timeout, self.ca_file);
-        Client::new(Settings { secure: true, timeout, ca_file, allow })
+        Client::new(Settings { secure, timeout, ca_file, allow })
     }
 
     /// A queue or a topic is in the region that its name says, and nowhere else.

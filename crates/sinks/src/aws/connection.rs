@@ -1,7 +1,7 @@
 //! Region and credentials, found as the AWS SDK finds them: in the environment, in its files, and from
 //! whoever hands out credentials on the machine.
 
-use super::http::Courier;
+use super::http::Transport;
 use crate::{Secret, failure::Failure};
 use aws_config::{
     BehaviorVersion, Region, SdkConfig, profile::ProfileFileCredentialsProvider,
@@ -24,9 +24,9 @@ pub struct Reach {
     /// An access key: its id and its secret.
     pub keys: Option<(String, Secret)>,
     /// To the services that items go to …
-    pub services: Courier,
+    pub services: Transport,
     /// … and to those that hand out credentials.
-    pub metadata: Courier,
+    pub metadata: Transport,
 }
 
 impl Reach {

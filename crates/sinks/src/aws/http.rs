@@ -24,7 +24,7 @@ use url::Url;
 
 /// What the SDK sends with.
 #[derive(Clone, Debug)]
-pub struct Courier {
+pub struct Transport {
     client: Arc<Client>,
     /// Whether requests in the clear go only where the config names the host.
     strict: bool,
@@ -32,7 +32,7 @@ pub struct Courier {
     patience: Option<Duration>,
 }
 
-impl Courier {
+impl Transport {
     /// For a service that gets payloads and tokens.
     pub fn to_service(client: Client) -> Self {
         Self { client: Arc::new(client), strict: true, patience: None }
@@ -65,17 +65,17 @@ impl Courier {
     }
 }
 
-impl HttpConnector for Courier {
+impl HttpConnector for Transport {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let courier = self.clone();
+        let transport = self.clone();
         HttpConnectorFuture::new(async move {
-            let reply = courier.send(request).await.map_err(failed)?;
-            response(reply).map_err(|error| ConnectorError::other(error.into(), None))
+            let reply = transport.send(request).await.map_err(failed)?;
+            response(reply).map_err(|error| ConnectorError::other(error, None))
         })
     }
 }
 
-impl HttpClient for Courier {
+impl HttpClient for Transport {
     fn http_connector(
         &self,
         settings: &HttpConnectorSettings,

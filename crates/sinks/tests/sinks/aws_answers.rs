@@ -4,7 +4,7 @@ use crate::{
     aws_stub::{Bodies, Say, Stub},
     brokers::{send, verdicts},
 };
-use std::{process::Command, time::Duration};
+use std::{io::Write, process::Command, time::Duration};
 use tidegate_core::sink::{Item, Outcome, Sink, Verdict};
 
 /// Items with keys of their own; their payloads are their places.
@@ -154,17 +154,29 @@ fn in_an_empty_environment(test: &str, env: &[(&str, &str)]) {
 fn a_check_without_credentials_or_region_says_what_to_set() {
     in_an_empty_environment("without_credentials", &[]);
     in_an_empty_environment("without_region", &[]);
-    in_an_empty_environment(
-        "with_the_environment",
-        &[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_REGION", "eu-west-1")],
-    );
+}
+
+#[test]
+fn credentials_are_those_of_the_config_or_of_a_profile_or_of_the_environment() {
+    let mut files = tempfile::NamedTempFile::new().unwrap();
+    let profile = "[other]\naws_access_key_id = of-profile\naws_secret_access_key = s\n";
+    files.write_all(profile.as_bytes()).unwrap();
+    let environment = [
+        ("AWS_ACCESS_KEY_ID", "of-environment"),
+        ("AWS_SECRET_ACCESS_KEY", "s"),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_SHARED_CREDENTIALS_FILE", files.path().to_str().unwrap()),
+    ];
+    in_an_empty_environment("with_credentials", &environment);
 }
 
 /// A sink to a service that has nothing against anybody; all that is not declared is looked for.
 async fn lookup(stub: &Stub, rest: &str) -> Result<(), String> {
     let queue = "queue = 'http://127.0.0.1/1/q'\nallow = ['127.0.0.1']";
     let config = format!("endpoint = '{}'\n{queue}\n{rest}", stub.url());
-    let sink = tidegate_sinks::sqs::Sqs::new(&toml::from_str(&config).unwrap(), &|_| None).unwrap();
+    let sink =
+        tidegate_sinks::sqs::Sqs::new(&toml::from_str(&config).unwrap(), &|_| Some("s".to_owned()))
+            .unwrap();
     sink.check().await.map(drop).map_err(|error| error.to_string())
 }
 
@@ -188,7 +200,11 @@ async fn without_region() {
 
 #[tokio::test]
 #[ignore = "needs an environment of its own"]
-async fn with_the_environment() {
+async fn with_credentials() {
     let stub = Stub::start(done).await;
-    assert_eq!(lookup(&stub, "").await, Ok(()));
+    let keys = "access_key_id = 'of-config'\nsecret_access_key = { env = 'SECRET' }";
+    for rest in ["", "profile = 'other'", keys] {
+        assert_eq!(lookup(&stub, rest).await, Ok(()));
+    }
+    assert_eq!(stub.signers(), ["of-environment", "of-profile", "of-config"]);
 }

@@ -53,11 +53,12 @@ pub struct Stub {
 struct Shared {
     script: Script,
     calls: Vec<Bodies>,
+    signers: Vec<String>,
 }
 
 impl Stub {
     pub async fn start(script: impl FnMut(&Bodies) -> Say + Send + 'static) -> Self {
-        let shared = Shared { script: Box::new(script), calls: Vec::new() };
+        let shared = Shared { script: Box::new(script), calls: Vec::new(), signers: Vec::new() };
         let shared = Arc::new(Mutex::new(shared));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -72,6 +73,11 @@ impl Stub {
 
     pub fn calls(&self) -> Vec<Bodies> {
         self.shared.lock().unwrap().calls.clone()
+    }
+
+    /// Whose access key signed each call.
+    pub fn signers(&self) -> Vec<String> {
+        self.shared.lock().unwrap().signers.clone()
     }
 
     pub fn sqs(&self, rest: &str) -> Sqs {
@@ -108,6 +114,7 @@ async fn answer(
     let said = {
         let mut shared = shared.lock().unwrap();
         shared.calls.push(bodies.clone());
+        shared.signers.push(signer(&headers));
         (shared.script)(&bodies)
     };
     match said {
@@ -124,6 +131,12 @@ async fn answer(
         }
         Say::Hang => std::future::pending().await,
     }
+}
+
+/// `AWS4-HMAC-SHA256 Credential=ID/20260101/…`.
+fn signer(headers: &HeaderMap) -> String {
+    let signed = headers["authorization"].to_str().unwrap();
+    signed.split_once("Credential=").unwrap().1.split('/').next().unwrap().to_owned()
 }
 
 fn of_sqs(body: &[u8]) -> Bodies {
