@@ -1,5 +1,6 @@
 //! Finds the programs that the tests need, and installs them where that is possible.
 
+mod moto;
 mod nats;
 mod python;
 
@@ -35,6 +36,8 @@ pub struct Tools {
     /// What Erlang's nodes find each other by.
     pub epmd: PathBuf,
     pub redis: PathBuf,
+    /// A Python that has what plays AWS.
+    pub moto: PathBuf,
     /// One that has a driver for PostgreSQL.
     python: PathBuf,
 }
@@ -86,6 +89,7 @@ fn find(find_python: fn() -> Result<PathBuf, Missing>) -> Result<Tools, Vec<Miss
         rabbitmq: found(find_in(DEBIAN_RABBITMQ, "rabbitmq-server", "rabbitmq-server")),
         epmd: found(find_program("epmd", "rabbitmq-server", None)),
         redis: found(find_program("redis-server", "redis-server", None)),
+        moto: found(moto::find_or_download()),
         python: found(find_python()),
     };
     if missing.is_empty() { Ok(tools) } else { Err(missing) }

@@ -43,11 +43,23 @@ const KINDS: &[&str] = &[
     "amqp",
     #[cfg(feature = "redis")]
     "redis",
+    #[cfg(feature = "aws")]
+    "sqs",
+    #[cfg(feature = "aws")]
+    "sns",
 ];
-/// What a sink could be in a binary that was built with this feature.
-const FEATURES: [&str; 4] = ["kafka", "nats", "amqp", "redis"];
+/// What a sink could be in a binary that was built with a feature, and which.
+const FEATURES: [(&str, &str); 6] = [
+    ("kafka", "kafka"),
+    ("nats", "nats"),
+    ("amqp", "amqp"),
+    ("redis", "redis"),
+    ("sqs", "aws"),
+    ("sns", "aws"),
+];
 /// Sinks for messages: a record has no topic.
-const FOR_MESSAGES: [&str; 7] = ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis"];
+const FOR_MESSAGES: [&str; 9] =
+    ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis", "sqs", "sns"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
@@ -118,6 +130,10 @@ fn of_kind(kind: &str, declared: Table, (env, protected): World<'_>) -> Result<A
         "amqp" => Arc::new(tidegate::sinks::amqp::Amqp::new(&decode(declared)?, env)?),
         #[cfg(feature = "redis")]
         "redis" => Arc::new(tidegate::sinks::redis::Redis::new(&decode(declared)?, env)?),
+        #[cfg(feature = "aws")]
+        "sqs" => Arc::new(tidegate::sinks::sqs::Sqs::new(&decode(declared)?, env)?),
+        #[cfg(feature = "aws")]
+        "sns" => Arc::new(tidegate::sinks::sns::Sns::new(&decode(declared)?, env)?),
         _ => bail!("`{kind}` is no kind of sink: {}", KINDS.join(", ")),
     })
 }
@@ -191,7 +207,7 @@ fn take_kind(declared: &mut Table, name: &str) -> Result<&'static str> {
     if let Some(known) = KINDS.iter().find(|kind| Some(**kind) == word) {
         return Ok(known);
     }
-    if let Some(feature) = FEATURES.iter().find(|feature| Some(**feature) == word) {
+    if let Some((_, feature)) = FEATURES.iter().find(|(kind, _)| Some(*kind) == word) {
         bail!("this binary was built without the feature `{feature}`, which the sink {name} needs");
     }
     let hint = did_you_mean(word.unwrap_or_default(), KINDS.iter().copied());

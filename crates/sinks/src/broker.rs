@@ -75,7 +75,7 @@ impl<P: Protocol> Broker<P> {
     }
 
     /// What differs from broker to broker.
-    #[cfg(any(feature = "nats", feature = "amqp"))]
+    #[cfg(any(feature = "nats", feature = "amqp", feature = "aws"))]
     pub fn protocol(&self) -> &P {
         &self.protocol
     }

@@ -2,7 +2,7 @@
 
 use crate::{address::Forbidden, reason::clean};
 use rustls::CertificateError;
-use std::{error::Error, io};
+use std::{error::Error, fmt, io};
 use tidegate_core::sink::{Answer, Hint, Outcome, SinkError};
 
 /// Why there is no answer.
@@ -66,6 +66,15 @@ impl Failure {
     }
 }
 
+/// What happened. An error so that it can be carried through a client and found again.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
+}
+
+impl Error for Failure {}
+
 impl From<Forbidden> for Failure {
     fn from(forbidden: Forbidden) -> Self {
         Self::Broken(forbidden.to_string())
@@ -112,12 +121,12 @@ fn wrong(flaw: &CertificateError) -> String {
 }
 
 /// The first error of this type among the causes.
-fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+pub fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     causes(error).find_map(<dyn Error>::downcast_ref)
 }
 
 /// What began it all, on one line.
-fn root(error: &(dyn Error + 'static)) -> String {
+pub fn root(error: &(dyn Error + 'static)) -> String {
     causes(error).last().map(|cause| clean(&cause.to_string())).unwrap_or_default()
 }
 

@@ -16,11 +16,11 @@
 //!
 //! Brokers share more: `broker` is all of a sink but the protocol, which is in a `connection.rs`
 //! of each; `dialer` opens their connections; `pattern` says where a message goes and `beside` what
-//! travels with it.
+//! travels with it. `sqs` and `sns` are both behind the feature `aws`, and share the module `aws`.
 //!
-//! Nothing here reads the environment: who makes a sink hands in a function that does. The one
-//! exception is the system's store of CA certificates, which on some systems is found by
-//! `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+//! Nothing here reads the environment: who makes a sink hands in a function that does. There are two
+//! exceptions. The system's store of CA certificates is found by `SSL_CERT_FILE` and `SSL_CERT_DIR` on
+//! some systems. The AWS SDK looks for its region and its credentials where it always does.
 //!
 //! ```
 //! # #[cfg(feature = "http")] {
@@ -52,7 +52,8 @@
         feature = "stdout",
         feature = "nats",
         feature = "amqp",
-        feature = "redis"
+        feature = "redis",
+        feature = "aws"
     )),
     allow(dead_code, reason = "no single sink uses all that they share")
 )]
@@ -60,9 +61,11 @@
 mod address;
 #[cfg(feature = "amqp")]
 pub mod amqp;
-#[cfg(any(feature = "nats", feature = "amqp"))]
+#[cfg(feature = "aws")]
+mod aws;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "aws"))]
 mod beside;
-#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod broker;
 mod client;
 mod config;
@@ -97,6 +100,10 @@ mod rounds;
 mod seconds;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
 mod server;
+#[cfg(feature = "aws")]
+pub mod sns;
+#[cfg(feature = "aws")]
+pub mod sqs;
 mod status;
 #[cfg(feature = "stdout")]
 pub mod stdout;
@@ -109,6 +116,6 @@ pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
 pub use protected::Protected;
 
-/// What the clients of brokers log under. Turn it off: what matters is in the answers of the sinks,
-/// and at the finest level these clients show payloads and passwords.
-pub const CLIENT_LOGS: [&str; 2] = ["async_nats", "lapin"];
+/// What the names begin with that the clients of brokers log under. Turn it off: what matters is in the
+/// answers of the sinks, and at the finest level these clients show payloads and passwords.
+pub const CLIENT_LOGS: [&str; 3] = ["async_nats", "aws", "lapin"];

@@ -62,18 +62,26 @@ fn path_of(python: &str) -> Option<PathBuf> {
 
 /// One that is only half there has no driver, so it is made again.
 fn make() -> Result<PathBuf> {
-    let environment = environment()?;
-    eprintln!("installing {PACKAGE} with pip");
+    with_package(PACKAGE, DRIVER)
+}
+
+/// A Python in the build directory that has a package, which brings a module. It is made once.
+pub fn with_package(package: &str, module: &str) -> Result<PathBuf> {
+    let environment = tools_directory()?.join(package);
+    let python = program_in(&environment);
+    if has(&python, module) {
+        return Ok(python);
+    }
+    eprintln!("installing {package} with pip");
     let pip = with_pip()?;
     // With a pip from outside: Debian's Python has none to put in without one more package.
     let mut venv = Command::new(&pip);
     run_quietly(venv.args(["-m", "venv", "--clear", "--without-pip"]).arg(&environment))?;
-    let python = program_in(&environment);
     let place = "import sysconfig; print(sysconfig.get_path('purelib'))";
     let place = run_quietly(Command::new(&python).args(["-c", place]))?;
     let mut install = Command::new(&pip);
     install.args(["-m", "pip", "install", "--quiet", "--only-binary=:all:"]);
-    run_quietly(install.args(["--target", place.trim(), PACKAGE]))?;
+    run_quietly(install.args(["--target", place.trim(), package]))?;
     Ok(python)
 }
 

@@ -2,6 +2,7 @@
 //! guard is dropped.
 
 mod daemon;
+mod moto;
 mod nats;
 mod pgbouncer;
 mod rabbitmq;
@@ -9,6 +10,7 @@ mod redis;
 
 use crate::install::Tools;
 use anyhow::{Context, Result};
+use moto::Moto;
 use nats::Nats;
 use pgbouncer::Pgbouncer;
 use rabbitmq::Rabbitmq;
@@ -27,6 +29,7 @@ pub struct Servers {
     nats: Nats,
     rabbitmq: Rabbitmq,
     redis: Redis,
+    moto: Moto,
     directory: TempDir,
 }
 
@@ -37,8 +40,9 @@ impl Servers {
         let directory = TempDir::with_prefix("tidegate-")
             .context("could not create a temporary directory for the servers")?;
         user.own(directory.path())?;
-        // It takes seconds, in which the others start.
+        // These take seconds, in which the others start.
         let mut rabbitmq = Rabbitmq::launch(tools, directory.path(), user)?;
+        let mut moto = Moto::launch(&tools.moto, directory.path())?;
         let postgres = Cluster::start(Options {
             programs: Some(&tools.postgres),
             settings: POSTGRES,
@@ -49,11 +53,12 @@ impl Servers {
         let nats = Nats::start(&tools.nats, directory.path(), user)?;
         let redis = Redis::start(&tools.redis, directory.path(), user)?;
         rabbitmq.await_listening()?;
-        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, directory })
+        moto.await_listening()?;
+        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, moto, directory })
     }
 
     /// How the tests find the servers.
-    pub fn environment(&self) -> [(&'static str, String); 5] {
+    pub fn environment(&self) -> [(&'static str, String); 6] {
         let postgres = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
         [
             ("TIDEGATE_TEST_POSTGRES", postgres(self.postgres.port())),
@@ -61,6 +66,7 @@ impl Servers {
             ("TIDEGATE_TEST_NATS", format!("nats://127.0.0.1:{}", self.nats.port())),
             ("TIDEGATE_TEST_RABBITMQ", format!("amqp://127.0.0.1:{}", self.rabbitmq.port())),
             ("TIDEGATE_TEST_REDIS", format!("redis://127.0.0.1:{}", self.redis.port())),
+            ("TIDEGATE_TEST_MOTO", format!("http://127.0.0.1:{}", self.moto.port())),
         ]
     }
 

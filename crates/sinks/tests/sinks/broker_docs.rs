@@ -22,7 +22,7 @@ fn shown<C: DeserializeOwned>(kind: &str) -> Vec<C> {
     sinks
 }
 
-#[cfg(any(feature = "nats", feature = "redis"))]
+#[cfg(any(feature = "nats", feature = "redis", feature = "aws"))]
 fn env(_: &str) -> Option<String> {
     Some("secret".to_owned())
 }
@@ -40,6 +40,22 @@ fn nats() {
 fn redis() {
     for config in shown("redis") {
         tidegate_sinks::redis::Redis::new(&config, &env).unwrap();
+    }
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn sqs() {
+    for config in shown("sqs") {
+        tidegate_sinks::sqs::Sqs::new(&config, &env).unwrap();
+    }
+}
+
+#[cfg(feature = "aws")]
+#[test]
+fn sns() {
+    for config in shown("sns") {
+        tidegate_sinks::sns::Sns::new(&config, &env).unwrap();
     }
 }
 

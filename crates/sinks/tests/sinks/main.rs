@@ -11,7 +11,8 @@
         feature = "stdout",
         feature = "nats",
         feature = "amqp",
-        feature = "redis"
+        feature = "redis",
+        feature = "aws"
     )),
     allow(dead_code, unused_imports, reason = "no single sink's tests use all that they share")
 )]
@@ -22,9 +23,15 @@ mod addresses;
 mod amqp;
 #[cfg(feature = "http")]
 mod answers;
-#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+#[cfg(feature = "aws")]
+mod aws_answers;
+#[cfg(feature = "aws")]
+mod aws_order;
+#[cfg(feature = "aws")]
+mod aws_stub;
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod broker_docs;
-#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod brokers;
 #[cfg(any(feature = "http", feature = "qdrant"))]
 mod canned;
@@ -36,7 +43,7 @@ mod dataverse;
 mod delivery;
 #[cfg(all(feature = "http", feature = "qdrant", feature = "file", feature = "stdout"))]
 mod docs;
-#[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
+#[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod gate;
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -44,6 +51,8 @@ mod kafka;
 mod lines;
 #[cfg(feature = "http")]
 mod messages;
+#[cfg(feature = "aws")]
+mod moto;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(all(feature = "http", feature = "dataverse"))]
@@ -52,6 +61,10 @@ mod order;
 mod qdrant;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "aws")]
+mod sns;
+#[cfg(feature = "aws")]
+mod sqs;
 mod support;
 #[cfg(feature = "http")]
 mod tls;
