@@ -148,6 +148,45 @@ async fn a_key_is_noted_once_however_many_messages_are_retried() {
     assert_eq!(database.rows(noted).await.concat(), ["50"]);
 }
 
+/// Neither a look at what is due nor a decision passes what waits for other sinks, or behind other keys.
+#[tokio::test]
+async fn what_waits_elsewhere_is_not_read() {
+    for (first, last) in [("a", "z"), ("z", "a")] {
+        let mut reads = Vec::new();
+        for many in [2_000, 20_000] {
+            let (database, _store) = dead(many, many / 4).await;
+            let client = database.client().await;
+            // All but twenty wait for one sink, four of each key; the others are of the other sink, two of each.
+            run(
+                &client,
+                &format!(
+                    "insert into tidegate.aside_sink values ('{first}'), ('{last}') on conflict do nothing;
+                    update tidegate.aside set sink = '{last}', due_at = now() - interval '1 s',
+                        state = case when id <= {many} / 4 then 'retry' else 'behind' end;
+                    update tidegate.aside set sink = '{first}', key_hash = id / 2,
+                        state = case when id % 2 = 0 then 'retry' else 'behind' end
+                    where id <= 20;
+                    update tidegate.aside set state = 'dead' where id between 31 and 40"
+                ),
+            )
+            .await;
+            let due = format!(
+                "select * from tidegate.due({ALL_LANES}, '{{}}', '{{{last}}}', 1000, 100, 1000000, '-infinity')"
+            );
+            let retry = "select * from tidegate.retry_dead(
+                array(select generate_series(31, 40)), null, null, null, 0, 1000, 'a', 'b', null)";
+            reads.push([reads_of(&database, &due).await, reads_of(&database, retry).await]);
+            let due = due.replace(&format!("'{{{last}}}'"), "'{}'");
+            reads.push([reads_of(&database, &due).await, 0.0]);
+        }
+        for (few, many) in [(0, 2), (1, 3)] {
+            for what in 0..2 {
+                assert!(reads[many][what] < 2.0 * reads[few][what] + 5_000.0, "{first}: {reads:?}");
+            }
+        }
+    }
+}
+
 /// A server may be told not to wait for the disk: what is shown as done is on the disk all the same.
 #[tokio::test]
 async fn decisions_are_durable_whatever_the_server_does_by_default() {

@@ -322,6 +322,30 @@ begin
 end
 $$;
 
+-- The first message that holds a key. The order names all columns of aside_key: no other index can serve it. What is
+-- found may be of another key: a condition on several columns would not end the scan there before PostgreSQL 18.
+create or replace function tidegate.first_of_key(
+    of_lane smallint, of_sink text, of_key bigint, out id bigint, out state text
+)
+language plpgsql
+stable
+as $$
+declare
+    next record;
+begin
+    select a.lane, a.sink, a.key_hash, a.id, a.state into next
+    from tidegate.aside a
+    where (a.lane, a.sink, a.key_hash) >= (of_lane, of_sink, of_key)
+        and a.key_hash is not null and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
+    order by a.lane, a.sink, a.key_hash, a.id
+    limit 1;
+    if (next.lane, next.sink, next.key_hash) = (of_lane, of_sink, of_key) then
+        id := next.id;
+        state := next.state;
+    end if;
+end
+$$;
+
 -- The next page of what was set aside in some lanes, behind a place. What goes to another sink now waits there in its
 -- key's line, or is due if it has no key; what nobody takes any more has no route. The place is null at the end.
 --

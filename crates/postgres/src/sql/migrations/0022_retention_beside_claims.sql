@@ -108,6 +108,9 @@ $$;
 -- looked up: what was set aside of them has a copy.
 --
 -- Indexes: aside_due_sink, aside_key and its primary key; that by id of each segment for their messages.
+--
+-- No condition is the end of a key on several columns: before PostgreSQL 18 it does not end an index scan, which would
+-- read on through all that is behind it. What comes next is read, and compared.
 create or replace function tidegate.due(
     lanes smallint[], under_way bigint[], closed text[], most bigint, most_behind bigint, most_bytes bigint,
     since timestamptz
@@ -139,19 +142,18 @@ begin
     cross join lateral (
         select a.due_at
         from tidegate.aside a
-        where (a.lane, a.sink, a.due_at) >= (l.lane, s.sink, since) and (a.lane, a.sink) <= (l.lane, s.sink)
+        where a.lane = l.lane and a.sink = s.sink and a.due_at >= since
             and a.state in ('retry', 'later') and a.id <> all (under_way)
             and (a.state = 'later' or a.key_hash is null
                 or a.id = (
                     select f.id
                     from tidegate.aside f
                     where (f.lane, f.sink, f.key_hash) >= (a.lane, a.sink, a.key_hash)
-                        and (f.lane, f.sink, f.key_hash) <= (a.lane, a.sink, a.key_hash)
                         and f.key_hash is not null and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
                     order by f.lane, f.sink, f.key_hash, f.id
                     limit 1
                 ))
-        order by a.lane, a.sink, a.due_at, a.id
+        order by a.due_at, a.id
         limit 1
     ) d
     where s.sink <> all (closed);
@@ -169,22 +171,20 @@ begin
         from unnest(due_lanes, due_sinks) as d (lane, sink)
         cross join lateral (
             select a.lane, a.id, a.sink, a.key_hash, a.state, a.due_at,
-                row_number() over (order by a.lane, a.sink, a.due_at, a.id) as place
+                row_number() over (order by a.due_at, a.id) as place
             from tidegate.aside a
-            where (a.lane, a.sink, a.due_at) >= (d.lane, d.sink, since)
-                and (a.lane, a.sink, a.due_at) <= (d.lane, d.sink, now())
+            where a.lane = d.lane and a.sink = d.sink and a.due_at >= since and a.due_at <= now()
                 and a.state in ('retry', 'later') and a.id <> all (under_way)
                 and (a.state = 'later' or a.key_hash is null
                     or a.id = (
                         select f.id
                         from tidegate.aside f
                         where (f.lane, f.sink, f.key_hash) >= (a.lane, a.sink, a.key_hash)
-                            and (f.lane, f.sink, f.key_hash) <= (a.lane, a.sink, a.key_hash)
-                            and f.key_hash is not null and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
+                                and f.key_hash is not null and (f.state in ('retry', 'behind') or f.on_dead <> 'skip')
                         order by f.lane, f.sink, f.key_hash, f.id
                         limit 1
                     ))
-            order by a.lane, a.sink, a.due_at, a.id
+            order by a.due_at, a.id
             limit greatest(2 * most / cardinality(due_lanes), 16)
         ) h
         order by h.place, h.due_at, h.id
@@ -199,14 +199,13 @@ begin
         from head h
         cross join lateral (
             select b.lane, b.id,
-                bool_and(b.sink = h.sink and b.key_hash = h.key_hash and b.state = 'behind'
-                    and b.id <> all (under_way)) over (order by b.place) as in_line
+                bool_and(b.lane = h.lane and b.sink = h.sink and b.key_hash = h.key_hash
+                    and b.state = 'behind' and b.id <> all (under_way)) over (order by b.place) as in_line
             from (
                 select b.lane, b.sink, b.key_hash, b.id, b.state,
                     row_number() over (order by b.lane, b.sink, b.key_hash, b.id) as place
                 from tidegate.aside b
                 where (b.lane, b.sink, b.key_hash, b.id) > (h.lane, h.sink, h.key_hash, h.id)
-                    and (b.lane, b.sink, b.key_hash) <= (h.lane, h.sink, h.key_hash)
                     and b.key_hash is not null and (b.state in ('retry', 'behind') or b.on_dead <> 'skip')
                 order by b.lane, b.sink, b.key_hash, b.id
                 -- All heads together bring at most so many times what was asked for.
