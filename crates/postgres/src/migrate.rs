@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 20] = [
+const MIGRATIONS: [Migration; 21] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -106,6 +106,7 @@ const MIGRATIONS: [Migration; 20] = [
         name: "0020_noted_keys",
         sql: include_str!("sql/migrations/0020_noted_keys.sql"),
     },
+    Migration { version: 24, name: "0024_keys", sql: include_str!("sql/migrations/0024_keys.sql") },
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;
