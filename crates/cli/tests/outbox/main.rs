@@ -235,6 +235,40 @@ fn a_key_is_refused_that_is_empty_or_has_control_characters() {
     assert_eq!(place.json(&["outbox", "status"])["outstanding"], 1);
 }
 
+/// SQLite takes any bytes for text, from any program: one such message stops nothing else.
+#[test]
+fn what_is_no_text_is_dead_alone_and_every_command_shows_it() {
+    let place = Place::new();
+    place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
+    place.ok(&["publish", "orders", "1"]);
+    let connection = rusqlite::Connection::open(place.path("box.db")).unwrap();
+    let bad = [
+        "CAST(x'6fff' AS TEXT), 'k', NULL",
+        "'orders', CAST(x'ff41' AS TEXT), NULL",
+        "'orders', CAST(x'ffbfbfbfbfbfbf' AS TEXT), NULL",
+        "'orders', 'k', '{\"a\": \"\\ud800\"}'",
+        "'orders', 'k', 'x' || char(0)",
+    ];
+    for values in bad {
+        let sql =
+            format!("INSERT INTO message (topic, key, headers, payload) VALUES ({values}, x'31')");
+        connection.execute(&sql, []).unwrap();
+    }
+    place.ok(&["publish", "orders", "2", "--key", "k"]);
+    place.ok(&["outbox", "status"]);
+    let said = place.tidegate(&["relay", "--to", "stdout", "--drain"]);
+    assert_eq!(said.stdout.lines().count(), 2, "{}{}", said.stdout, said.stderr);
+    let dead = place.ok(&["outbox", "dead"]);
+    assert!(dead.contains("is not valid UTF-8") && dead.contains("o\u{fffd}"), "{dead}");
+    assert_eq!(place.json(&["outbox", "status"])["dead"], bad.len());
+    place.ok(&["outbox", "list"]);
+    for id in 2..=6 {
+        place.ok(&["outbox", "show", &id.to_string()]);
+    }
+    place.ok(&["outbox", "drop", "--all", "--yes", "--why", "no text"]);
+    assert_eq!(place.json(&["outbox", "status"])["dead"], 0);
+}
+
 #[test]
 fn a_relay_ends_when_nobody_reads_what_it_prints() {
     let place = Place::new();

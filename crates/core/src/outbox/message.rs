@@ -121,6 +121,9 @@ pub struct Message {
     pub published_ms: i64,
     /// Where it was read from.
     pub origin: Origin,
+    /// Why it cannot be read as it was stored, if so. What is no text is shown with replacement characters then, and
+    /// no sink gets it.
+    pub damage: Option<String>,
 }
 
 impl Message {
@@ -146,7 +149,7 @@ impl Message {
 
     /// Why no sink should get it: tables may hold what was written by others, or by versions that did not look.
     pub fn flaw(&self) -> Option<String> {
-        too_long_names(&self.topic, self.key.as_deref())
+        self.damage.clone().or_else(|| too_long_names(&self.topic, self.key.as_deref()))
     }
 
     /// What it takes in memory, about.

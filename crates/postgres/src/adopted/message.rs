@@ -75,7 +75,7 @@ impl Found {
         let lane = lane(self.key(), id);
         let NewMessage { topic, key, payload, headers, .. } = self.message;
         let (name, published_ms) = (self.row_key, self.published_ms);
-        Message { id, name, lane, topic, key, headers, payload, published_ms, origin }
+        Message { id, name, lane, topic, key, headers, payload, published_ms, origin, damage: None }
     }
 }
 
