@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 22] = [
+const MIGRATIONS: [Migration; 23] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -116,6 +116,7 @@ const MIGRATIONS: [Migration; 22] = [
         name: "0022_retention_beside_claims",
         sql: include_str!("sql/migrations/0022_retention_beside_claims.sql"),
     },
+    Migration { version: 24, name: "0024_keys", sql: include_str!("sql/migrations/0024_keys.sql") },
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

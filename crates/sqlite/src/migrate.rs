@@ -27,6 +27,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0009_losses", include_str!("sql/migrations/0009_losses.sql")),
     ("0010_steer", include_str!("sql/migrations/0010_steer.sql")),
     ("0011_sinks", include_str!("sql/migrations/0011_sinks.sql")),
+    ("0012_names", include_str!("sql/migrations/0012_names.sql")),
 ];
 
 #[async_trait]

@@ -6,6 +6,8 @@
 mod cost;
 #[path = "sqlite/files.rs"]
 mod files;
+#[path = "sqlite/names.rs"]
+mod names;
 #[path = "sqlite/outbox.rs"]
 mod outbox;
 #[path = "sqlite/publish.rs"]

@@ -209,12 +209,64 @@ fn what_others_wrote_does_not_steer_the_terminal() {
     let place = Place::new();
     place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
     let (key, text) = ("\u{1b}[31mred", "two\nlines \u{1b}[0m");
-    place.ok(&["publish", "orders", "--key", key, "--header", "content-type: text/plain", text]);
+    place.ok(&["publish", "orders", "--header", "content-type: text/plain", text]);
+    // As a version before wrote it, which did not look at keys.
+    let connection = rusqlite::Connection::open(place.path("box.db")).unwrap();
+    connection.execute("UPDATE message SET key = ?1", [key]).unwrap();
     let shown = place.ok(&["outbox", "show", "1"]);
     assert!(shown.contains("key        \\u{1b}[31mred"), "{shown}");
     assert!(shown.contains("state      outstanding"), "{shown}");
     assert!(shown.contains("published  ") && shown.contains("\ntwo\nlines "), "{shown}");
     assert!(!shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn a_key_is_refused_that_is_empty_or_has_control_characters() {
+    let place = Place::new();
+    place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
+    for key in ["", "a\nb", "\u{1b}[31mred", "\u{85}"] {
+        let said = place.tidegate(&["publish", "orders", "1", "--key", key]);
+        assert_eq!(said.code, 2, "{key:?}: {}", said.stderr);
+        let advice =
+            "a key has at least one character and no control characters; leave it out for no order";
+        assert!(said.stderr.contains(advice), "{}", said.stderr);
+    }
+    place.ok(&["publish", "orders", "1", "--key", "a b"]);
+    assert_eq!(place.json(&["outbox", "status"])["outstanding"], 1);
+}
+
+/// SQLite takes any bytes for text, from any program: one such message stops nothing else.
+#[test]
+fn what_is_no_text_is_dead_alone_and_every_command_shows_it() {
+    let place = Place::new();
+    place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
+    place.ok(&["publish", "orders", "1"]);
+    let connection = rusqlite::Connection::open(place.path("box.db")).unwrap();
+    let bad = [
+        "CAST(x'6fff' AS TEXT), 'k', NULL",
+        "'orders', CAST(x'ff41' AS TEXT), NULL",
+        "'orders', CAST(x'ffbfbfbfbfbfbf' AS TEXT), NULL",
+        "'orders', 'k', '{\"a\": \"\\ud800\"}'",
+        "'orders', 'k', 'x' || char(0)",
+    ];
+    for values in bad {
+        let sql =
+            format!("INSERT INTO message (topic, key, headers, payload) VALUES ({values}, x'31')");
+        connection.execute(&sql, []).unwrap();
+    }
+    place.ok(&["publish", "orders", "2", "--key", "k"]);
+    place.ok(&["outbox", "status"]);
+    let said = place.tidegate(&["relay", "--to", "stdout", "--drain"]);
+    assert_eq!(said.stdout.lines().count(), 2, "{}{}", said.stdout, said.stderr);
+    let dead = place.ok(&["outbox", "dead"]);
+    assert!(dead.contains("is not valid UTF-8") && dead.contains("o\u{fffd}"), "{dead}");
+    assert_eq!(place.json(&["outbox", "status"])["dead"], bad.len());
+    place.ok(&["outbox", "list"]);
+    for id in 2..=6 {
+        place.ok(&["outbox", "show", &id.to_string()]);
+    }
+    place.ok(&["outbox", "drop", "--all", "--yes", "--why", "no text"]);
+    assert_eq!(place.json(&["outbox", "status"])["dead"], 0);
 }
 
 #[test]

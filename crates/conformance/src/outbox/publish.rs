@@ -33,7 +33,6 @@ pub(crate) async fn what_is_published_is_read_as_it_was(bench: Bench) {
             delay: None,
         })
         .chain([new_message("no key", None), bytes(0)])
-        .chain([NewMessage { key: Some(String::new()), ..new_message("empty key", None) }])
         .collect();
     let given = bench.publish(published.clone()).await;
     let read = relay.read().await;
@@ -78,6 +77,10 @@ pub(crate) async fn what_cannot_be_held_is_refused_and_nothing_is_stored(bench: 
         topic("nul\0".into()),
         topic("t".repeat(MAX_TOPIC_BYTES + 1)),
         topic("é".repeat(MAX_TOPIC_BYTES / 2 + 1)),
+        key(String::new()),
+        key("line\nbreak".into()),
+        key("delete\u{7f}".into()),
+        key("\u{9f}".into()),
         key("nul\0".into()),
         key("k".repeat(MAX_KEY_BYTES + 1)),
         bytes(MAX_PAYLOAD_BYTES + 1),

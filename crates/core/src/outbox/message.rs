@@ -44,41 +44,64 @@ pub struct NewMessage {
 impl NewMessage {
     /// Refuses what no store would take.
     pub fn check(&self) -> Result<(), StoreError> {
-        let refuse = |message: String| {
-            Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", message))
-        };
-        if self.topic.is_empty() || self.topic.chars().any(|c| c.is_control() || c == '*') {
-            return refuse(
-                "a topic has at least one character, no `*` and no control characters".into(),
-            );
-        }
-        if self.key.as_ref().is_some_and(|key| key.contains('\0')) {
-            return refuse("a key must not contain NUL".into());
-        }
-        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let problem = too_long_names(&self.topic, self.key.as_deref())
-            .or_else(|| too_long("payload", self.payload.len(), MAX_PAYLOAD_BYTES))
-            .or_else(|| too_long("set of headers", headers, MAX_HEADER_BYTES));
-        if let Some(problem) = problem {
-            return refuse(problem);
-        }
-        if self.delay.is_some_and(|delay| delay > MAX_DELAY) {
-            return refuse("a delay is at most 100 years".into());
-        }
-        if self.headers.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
-            return refuse("a header must not contain NUL".into());
-        }
-        if self.headers.declares_json()
-            && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload)
-        {
-            let (line, column) = (error.line(), error.column());
-            return refuse(format!(
-                "the payload is no JSON: see line {line}, column {column}; declare another \
-                 content-type if it is not meant to be"
-            ));
-        }
-        Ok(())
+        refuse(self.topic_problem().or_else(|| self.key_problem()).or_else(|| self.problem()))
     }
+
+    /// Refuses what no sink should get of what others have stored. They may have keys with control characters: to
+    /// refuse those now would not take them back.
+    pub fn check_stored(&self) -> Result<(), StoreError> {
+        refuse(self.topic_problem().or_else(|| self.problem()))
+    }
+
+    fn topic_problem(&self) -> Option<String> {
+        let flawed =
+            self.topic.is_empty() || self.topic.chars().any(|c| c.is_control() || c == '*');
+        flawed
+            .then(|| "a topic has at least one character, no `*` and no control characters".into())
+    }
+
+    fn key_problem(&self) -> Option<String> {
+        let flawed = |key: &String| key.is_empty() || key.chars().any(char::is_control);
+        self.key.as_ref().is_some_and(flawed).then(|| {
+            "a key has at least one character and no control characters; leave it out for no order".into()
+        })
+    }
+
+    fn problem(&self) -> Option<String> {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        too_long_names(&self.topic, self.key.as_deref())
+            .or_else(|| too_long("payload", self.payload.len(), MAX_PAYLOAD_BYTES))
+            .or_else(|| too_long("set of headers", headers, MAX_HEADER_BYTES))
+            .or_else(|| {
+                let too_long = self.delay.is_some_and(|delay| delay > MAX_DELAY);
+                too_long.then(|| "a delay is at most 100 years".into())
+            })
+            .or_else(|| nul_in_headers(&self.headers))
+            .or_else(|| self.json_problem())
+    }
+
+    fn json_problem(&self) -> Option<String> {
+        if !self.headers.declares_json() {
+            return None;
+        }
+        let error = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload).err()?;
+        let (line, column) = (error.line(), error.column());
+        Some(format!(
+            "the payload is no JSON: see line {line}, column {column}; declare another content-type if it is not \
+             meant to be"
+        ))
+    }
+}
+
+fn refuse(problem: Option<String>) -> Result<(), StoreError> {
+    problem.map_or(Ok(()), |problem| {
+        Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", problem))
+    })
+}
+
+fn nul_in_headers(headers: &Headers) -> Option<String> {
+    let has_nul = headers.iter().any(|(name, value)| name.contains('\0') || value.contains('\0'));
+    has_nul.then(|| "a header must not contain NUL".to_owned())
 }
 
 /// A message as a relay reads it.
@@ -102,6 +125,9 @@ pub struct Message {
     pub published_ms: i64,
     /// Where it was read from.
     pub origin: Origin,
+    /// Why it cannot be read as it was stored, if so. What is no text is shown with replacement characters then, and
+    /// no sink gets it.
+    pub damage: Option<String>,
 }
 
 impl Message {
@@ -127,7 +153,7 @@ impl Message {
 
     /// Why no sink should get it: tables may hold what was written by others, or by versions that did not look.
     pub fn flaw(&self) -> Option<String> {
-        too_long_names(&self.topic, self.key.as_deref())
+        self.damage.clone().or_else(|| too_long_names(&self.topic, self.key.as_deref()))
     }
 
     /// What it takes in memory, about.
@@ -167,4 +193,32 @@ pub enum Origin {
         /// What it waited for: its next attempt, its time, or another of its key that is due as well.
         waited_for: StuckState,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyed(key: &str) -> NewMessage {
+        let (topic, payload) = ("t".to_owned(), b"1".to_vec());
+        NewMessage { topic, key: Some(key.to_owned()), payload, ..NewMessage::default() }
+    }
+
+    #[test]
+    fn a_key_has_characters_and_none_that_control() {
+        for key in ["", "\0", "a\nb", "\u{1f}", "\u{7f}", "\u{80}", "\u{9f}k"] {
+            let error = keyed(key).check().unwrap_err().to_string();
+            assert!(error.ends_with("leave it out for no order"), "{key:?}: {error}");
+        }
+        for key in [" ", "*", "a b", "\u{a0}", "\u{ad}", "\u{200b}", "\u{fffe}", "🦀"] {
+            keyed(key).check().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_others_stored_keeps_its_key() {
+        keyed("a\nb").check_stored().unwrap();
+        assert!(NewMessage { topic: "a\nb".to_owned(), ..keyed("k") }.check_stored().is_err());
+        assert!(keyed(&"k".repeat(MAX_KEY_BYTES + 1)).check_stored().is_err());
+    }
 }

@@ -242,6 +242,9 @@ impl Flow {
         let sink = self.plan.sink_of(&message.topic);
         let policy = self.plan.policy(&message.topic);
         let key = message.key_hash().filter(|_| !policy.unordered);
+        if let Some(reason) = message.flaw() {
+            return self.refuse(&message, key, sink, reason);
+        }
         let Some(sink) = sink else {
             self.counts.unrouted += 1;
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
@@ -251,9 +254,6 @@ impl Flow {
             return;
         };
         let name = || self.plan.sinks[sink].name.clone();
-        if let Some(reason) = message.flaw() {
-            return self.refuse(&message, key, sink, reason);
-        }
         if let Some(delay) = due_in {
             self.aside.push(set(&message, key, name(), Aside::Later { delay }));
             return;
@@ -302,13 +302,13 @@ impl Flow {
         if what != Doing::Sent {
             return;
         }
+        if let Some(reason) = message.flaw() {
+            return self.refuse(&message, key, known, reason);
+        }
         let Some(sink) = known else {
             self.aside.push(set(&message, key, String::new(), Aside::Unrouted));
             return;
         };
-        if let Some(reason) = message.flaw() {
-            return self.refuse(&message, key, sink, reason);
-        }
         // One that somebody retries may go elsewhere by now, and takes its place there.
         let moves = known != stored;
         let delayed = *waited_for == StuckState::Later;
@@ -331,11 +331,18 @@ impl Flow {
         self.queues[sink].push(queued);
     }
 
-    /// No sink gets it, and its key goes on.
-    fn refuse(&mut self, message: &Message, key: Option<KeyHash>, sink: usize, reason: String) {
+    /// No sink gets it, whether or not it has a route, and its key goes on.
+    fn refuse(
+        &mut self,
+        message: &Message,
+        key: Option<KeyHash>,
+        sink: Option<usize>,
+        reason: String,
+    ) {
         self.died(message.id, &message.topic, &reason);
         let dead = Aside::Dead { attempts: 0, reason, then: OnDead::Skip };
-        self.aside.push(set(message, key, self.plan.sinks[sink].name.clone(), dead));
+        let sink = sink.map_or_else(String::new, |sink| self.plan.sinks[sink].name.clone());
+        self.aside.push(set(message, key, sink, dead));
     }
 
     /// A message is not simply done: more of its key may have to wait.

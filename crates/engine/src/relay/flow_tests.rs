@@ -49,6 +49,7 @@ fn message(id: i64, lane: u16, topic: &str) -> Message {
         payload: b"1".to_vec(),
         published_ms: 0,
         origin: Origin::Lane { due_in: None },
+        damage: None,
     }
 }
 
@@ -234,6 +235,42 @@ fn what_is_too_long_is_dead_before_a_sink_sees_it() {
         assert_eq!(reason, "the key has 1025 bytes; 1024 is the most");
     }
     assert_eq!(settlement.aside.len(), 2);
+}
+
+/// Whether or not a route takes it, and although somebody retries it.
+#[test]
+fn what_cannot_be_read_is_dead_with_its_reason() {
+    let sink = Arc::new(super::testing::Fake::default());
+    let plan = super::testing::plan(&[("s", &sink)], &[("t", "s")], super::TopicPolicy::default());
+    let mut flow = flow(&plan, &[1]);
+    let damaged = |id, topic: &str| {
+        let damage = Some("its headers are no object of strings".to_owned());
+        Message { damage, ..message(id, 1, topic) }
+    };
+    let store = [damaged(1, "t"), damaged(2, "nobody takes it"), message(3, 1, "t")];
+    let asking = flow.ask(&[Duration::ZERO]).unwrap();
+    answer(&mut flow, &asking, &store, 3);
+    let settlement = flow.settlement().unwrap();
+    flow.settled(Settled::default());
+    let origin = |sink: &str| Origin::Aside {
+        attempts: 0,
+        sink: sink.to_owned(),
+        waited_for: StuckState::Retry,
+    };
+    let due = store[..2].iter().zip(["s", ""]);
+    let due = due.map(|(it, sink)| Message { origin: origin(sink), ..it.clone() }).collect();
+    let asking = flow.ask(&[Duration::ZERO]).unwrap();
+    flow.claimed(Claim { due, ..Claim::default() }, &asking.1, Instant::now());
+    let again = flow.settlement().unwrap();
+    for settlement in [settlement, again] {
+        let ids: Vec<_> = settlement.aside.iter().map(|set| (set.id.0, &*set.sink)).collect();
+        assert_eq!(ids, [(1, "s"), (2, "")]);
+        for set in &settlement.aside {
+            let Aside::Dead { attempts: 0, reason, .. } = &set.aside else { panic!("{set:?}") };
+            assert_eq!(reason, "its headers are no object of strings");
+        }
+    }
+    assert_eq!(queued(&flow).iter().sum::<usize>(), 1, "the third is on its way");
 }
 
 /// Coalescing counts a message as done because of another: that must be of the same key, and not only of one

@@ -53,7 +53,8 @@ impl Found {
         });
         let payload = payload.unwrap_or_else(|| nothing(plan.payload_kind));
         let message = NewMessage { topic, key, payload, headers, delay: None };
-        let problem = problem.or_else(|| message.check().err().map(|error| in_short(&error)));
+        let problem =
+            problem.or_else(|| message.check_stored().err().map(|error| in_short(&error)));
         Ok(Self {
             row_key: get(OPERATION, row, "row_key")?,
             published_ms: get(OPERATION, row, "published_ms")?,
@@ -74,7 +75,7 @@ impl Found {
         let lane = lane(self.key(), id);
         let NewMessage { topic, key, payload, headers, .. } = self.message;
         let (name, published_ms) = (self.row_key, self.published_ms);
-        Message { id, name, lane, topic, key, headers, payload, published_ms, origin }
+        Message { id, name, lane, topic, key, headers, payload, published_ms, origin, damage: None }
     }
 }
 

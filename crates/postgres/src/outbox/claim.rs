@@ -337,8 +337,9 @@ fn aside(row: &Row) -> Result<Origin, StoreError> {
 pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, StoreError> {
     let id: i64 = get(OPERATION, row, "id")?;
     let headers: Option<&str> = get(OPERATION, row, "headers")?;
-    let unreadable = |_| corrupt(OPERATION, format!("the headers of message {id} are damaged"));
-    let headers = headers.map(serde_json::from_str).transpose().map_err(unreadable)?;
+    // The functions refuse it; who writes to the table itself is not asked.
+    let headers = headers.map(serde_json::from_str::<Headers>).transpose();
+    let damage = headers.is_err().then(|| "its headers are no JSON object of strings".to_owned());
     let payload: Option<&[u8]> = get(OPERATION, row, "payload")?;
     let lane: i16 = get(OPERATION, row, "lane")?;
     let published: Option<SystemTime> = get(OPERATION, row, "published_at")?;
@@ -349,9 +350,10 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
         lane: Lane(lane.unsigned_abs()),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,
-        headers: headers.unwrap_or_else(Headers::new),
+        headers: headers.ok().flatten().unwrap_or_default(),
         payload: payload.unwrap_or_default().to_vec(),
         published_ms: published.as_millis() as i64,
         origin,
+        damage,
     })
 }

@@ -100,6 +100,11 @@ async fn plain_sql_is_refused_with_the_reason() {
         ("repeat('ü', 128)", "'k'", "the topic has 256 bytes; 255 is the most"),
         ("U&'a\\0085'", "'k'", "at least one character"),
         ("'t'", "repeat('k', 1025)", "1024 is the most"),
+        ("'t'", "''", "a key has at least one character and no control characters"),
+        ("'t'", "E'a\\nb'", "leave it out for no order"),
+        ("'t'", "chr(1)", "leave it out for no order"),
+        ("'t'", "U&'\\009f'", "leave it out for no order"),
+        ("E't\\u0001t'", "'k'", "at least one character"),
     ];
     for (topic, key, reason) in flawed {
         refused_many(
@@ -231,6 +236,10 @@ async fn every_way_of_publishing_refuses_the_same() {
             declared.payload = json_of(message.payload.len());
         }
         let sound = declared.check().is_ok();
+        let is_flawed = |name: &str| name.is_empty() || name.chars().any(char::is_control);
+        if is_flawed(&message.topic) || message.key.as_deref().is_some_and(is_flawed) {
+            assert!(!sound, "{message:?}");
+        }
         *(if sound { &mut taken } else { &mut refused }) += 1;
         let headers = (!message.headers.is_empty())
             .then(|| serde_json::to_value(&message.headers).unwrap().to_string());

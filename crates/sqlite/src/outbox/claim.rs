@@ -131,15 +131,17 @@ impl Looking<'_> {
 /// A message that a reader came across.
 struct Found {
     id: i64,
-    lane: Lane,
+    /// `None` if it is in no lane.
+    lane: Option<Lane>,
     topic: String,
     bytes: usize,
 }
 
 impl Found {
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (id, topic, bytes) = (row.get("id")?, row.get("topic")?, row.get("bytes")?);
-        Ok(Self { id, lane: row::lane(row)?, topic, bytes })
+        let (id, topic, bytes) = (row.get("id")?, row::topic(row)?, row.get("bytes")?);
+        let lane = u16::try_from(row.get::<_, i64>("lane")?).ok().map(Lane);
+        Ok(Self { id, lane, topic, bytes })
     }
 }
 
@@ -160,7 +162,8 @@ impl<'a> Window<'a> {
 
     /// Says whether it went on: not beyond a limit.
     fn add(&mut self, found: &Found) -> bool {
-        let behind = self.afters.get(&found.lane).is_some_and(|after| found.id > *after);
+        let after = found.lane.and_then(|lane| self.afters.get(&lane));
+        let behind = after.is_some_and(|after| found.id > *after);
         if !behind || !self.reader.wants(&found.topic) {
             return true;
         }

@@ -89,7 +89,7 @@ fn status(sql: &Sql) -> Result<OutboxStatus, Failure> {
 fn topic(row: &Row<'_>, now: Millis) -> rusqlite::Result<TopicStatus> {
     let oldest: Option<i64> = row.get("oldest_ms")?;
     Ok(TopicStatus {
-        topic: row.get("topic")?,
+        topic: row::topic(row)?,
         outstanding: row.get("outstanding")?,
         retrying: row.get("retrying")?,
         waiting: row.get("waiting")?,
@@ -105,7 +105,7 @@ fn relay(row: &Row<'_>) -> rusqlite::Result<RelayStatus> {
 
 fn group(row: &Row<'_>) -> rusqlite::Result<DeadGroup> {
     Ok(DeadGroup {
-        topic: row.get("topic")?,
+        topic: row::topic(row)?,
         sink: row.get("sink")?,
         reason: row.get("reason")?,
         messages: row.get("messages")?,
@@ -136,8 +136,8 @@ fn stuck_row(row: &Row<'_>, now: Millis) -> rusqlite::Result<Stuck> {
     let timed = matches!(state, StuckState::Retry | StuckState::Later);
     Ok(Stuck {
         id: MessageId(row.get("id")?),
-        topic: row.get("topic")?,
-        key: row.get("key")?,
+        topic: row::topic(row)?,
+        key: row::text(row, "key")?,
         sink: row.get("sink")?,
         state,
         attempts: row.get("attempts")?,

@@ -119,7 +119,7 @@ fn key_of(set: &SetAside) -> Option<HeldKey> {
     Some(HeldKey { lane: set.lane, sink: set.sink.clone(), key: set.key? })
 }
 
-fn aside_row(set: &SetAside, now: Millis) -> Value {
+pub(super) fn aside_row(set: &SetAside, now: Millis) -> Value {
     let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
     // Without a key there is nothing that it could wait behind.
     let alone = state == StuckState::Behind && set.key.is_none();

@@ -1,6 +1,6 @@
 //! Lanes for relays, evenly.
 
-use super::{leases, numbers, row, rows};
+use super::{leases, numbers, row, rows, settle};
 use crate::{
     claim,
     errors::Failure,
@@ -11,14 +11,21 @@ use rusqlite::{Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tidegate_core::{
-    Fence, MessageId,
-    outbox::{Epoch, Gained, GiveBack, LANES, Lag, Lane, LaneLease, Route, Share, Shared},
+    Fence, Message, MessageId,
+    outbox::{
+        Aside, Epoch, Gained, GiveBack, LANES, Lag, Lane, LaneLease, OnDead, Route, SetAside,
+        Share, Shared,
+    },
 };
+
+/// Messages in no lane that are set aside in one transaction.
+const MOST_STRAYS: usize = 1_000;
 
 pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     let now = sql.now()?;
     let relay = &request.relay.0;
     let relays = live(sql, relay, now, now.plus(request.lease))?;
+    set_strays_aside(sql, now)?;
     let held = [leases(&request.held)];
     let kept = sql.rows(include_str!("../sql/outbox/share_kept.sql"), held, row::lane)?;
     let params = params![relay, numbers(&kept)];
@@ -47,6 +54,24 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
 
 fn forget_numbers(sql: &Sql) -> Result<(), Failure> {
     sql.execute(include_str!("../sql/outbox/forget_numbers.sql"), [])?;
+    Ok(())
+}
+
+/// Messages that are in no lane would never be read: see [`row::message_lane`].
+fn set_strays_aside(sql: &Sql, now: Millis) -> Result<(), Failure> {
+    let name = row::outbox_name(sql)?;
+    let read = |row: &Row<'_>| row::message(&name, row, now);
+    let strays = sql.rows(include_str!("../sql/outbox/share_strays.sql"), [MOST_STRAYS], read)?;
+    if strays.is_empty() {
+        return Ok(());
+    }
+    let dead = strays.into_iter().map(|message| {
+        let Message { id, lane, topic, damage, .. } = message;
+        let reason = damage.unwrap_or_else(|| "it is in no lane: its id is negative".to_owned());
+        let aside = Aside::Dead { attempts: 0, reason, then: OnDead::Skip };
+        settle::aside_row(&SetAside { lane, id, topic, key: None, sink: String::new(), aside }, now)
+    });
+    sql.execute(include_str!("../sql/outbox/settle_aside.sql"), [rows(dead)])?;
     Ok(())
 }
 
@@ -79,7 +104,7 @@ fn take(sql: &Sql, relay: &str, free: &[Lane]) -> Result<BTreeMap<Lane, Gained>,
 
 /// What goes to another sink now waits there in its key's line.
 fn reroute(sql: &Sql, lanes: &[Lane], routes: &[Route], now: Millis) -> Result<(), Failure> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let read = |row: &Row<'_>| Ok((row.get("id")?, row::topic(row)?, row.get("sink")?));
     let text = include_str!("../sql/outbox/share_routed.sql");
     let routed: Vec<(i64, String, String)> = sql.rows(text, [numbers(lanes)], read)?;
     let found = routed.iter().filter_map(|(id, topic, sink)| {

@@ -71,7 +71,7 @@ async fn our_function_refuses_what_the_store_refuses() {
 async fn plain_sql_publishes_as_our_function_does() {
     let (_directory, path, store) = store().await;
     let relay = Relay::start(&store).await;
-    let strange = ["a", "42", "", "größer", "日本語", "a key with many characters", "🦀"];
+    let strange = ["a", "42", " ", "größer", "日本語", "a key with many characters", "🦀"];
     store.publish(strange.iter().map(|key| new_message(key)).collect()).await.unwrap();
     let application = application(&path);
     let sql = "INSERT INTO outbox (topic, key, payload, headers) VALUES (?1, ?2, ?3, ?4)";
@@ -110,7 +110,26 @@ async fn plain_sql_is_refused_with_the_reason() {
     let text = |bytes: usize| format!("replace(hex(zeroblob({bytes})), '00', 'x')");
     refused("topic, payload", &format!("{}, '1'", text(256)), "255 bytes are the most");
     refused("topic, key, payload", &format!("'t', {}, '1'", text(1025)), "1024 bytes");
-    refused("topic, key, payload", &format!("'t', {}, '1'", long(3)), "NUL");
+    let keys = ["''", "'a' || char(10)", "'a' || char(127)", "char(133)", &long(3)];
+    for key in keys {
+        refused(
+            "topic, key, payload",
+            &format!("'t', {key}, '1'"),
+            "a key has at least one character",
+        );
+    }
+    for key in ["x'41'", "CAST(x'ff41' AS TEXT)", "CAST(x'41c3' AS TEXT)"] {
+        refused("topic, key, payload", &format!("'t', {key}, '1'"), "a key is text");
+        refused("topic, payload", &format!("{key}, '1'"), "a topic is text");
+    }
+    for value in ["\\ud800", "\\udc00\\ud800", "' || CAST(x'ff' AS TEXT) || '"] {
+        let values = format!("'t', '1', '{{\"a\": \"{value}\"}}'");
+        refused("topic, payload, headers", &values, "a header is text");
+    }
+    for header in ["\"a\": \"\\u0000\"", "\"\\\\\\u0000\": \"b\""] {
+        let values = format!("'t', '1', '{{{header}}}'");
+        refused("topic, payload, headers", &values, "a header must not contain NUL");
+    }
     refused("topic, payload", "'t', NULL", "a message has a payload");
     refused("topic", "'t'", "a message has a payload");
     refused("topic, payload", "'t', zeroblob(1048577)", "1048576 bytes");

@@ -7,7 +7,7 @@ use tidegate_core::{Migrate, Page, Range, Source, migrate::Schema, settle::Settl
 use tidegate_sqlite::{Open, Sqlite};
 use tokio::runtime::Builder;
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "0001_batches",
     "0002_pace",
     "0003_loads",
@@ -19,6 +19,7 @@ const ALL: [&str; 11] = [
     "0009_losses",
     "0010_steer",
     "0011_sinks",
+    "0012_names",
 ];
 
 fn pragma<T: rusqlite::types::FromSql>(path: &Path, name: &str) -> T {

@@ -157,6 +157,7 @@ impl OutboxContent {
             payload: stored.payload.clone(),
             published_ms: stored.published.as_millis() as i64,
             origin,
+            damage: None,
         })
     }
 

@@ -12,6 +12,7 @@ fn queued(id: i64, key: Option<i64>, topic: &str) -> Queued {
         payload: vec![0; 10],
         published_ms: 0,
         origin: Origin::Lane { due_in: None },
+        damage: None,
     };
     let (line, fence, since) = (0, Fence(1), Instant::now());
     let (key, place) = (key.map(KeyHash), topic.to_owned());
