@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 20] = [
+const MIGRATIONS: [Migration; 21] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -105,6 +105,11 @@ const MIGRATIONS: [Migration; 20] = [
         version: 20,
         name: "0020_noted_keys",
         sql: include_str!("sql/migrations/0020_noted_keys.sql"),
+    },
+    Migration {
+        version: 23,
+        name: "0023_adopted_due",
+        sql: include_str!("sql/migrations/0023_adopted_due.sql"),
     },
 ];
 

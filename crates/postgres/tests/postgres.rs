@@ -362,6 +362,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0018_retention",
             "0019_checks",
             "0020_noted_keys",
+            "0023_adopted_due",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);

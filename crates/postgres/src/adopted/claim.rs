@@ -89,6 +89,8 @@ struct Answer {
     /// For each reader, its rows with their places.
     readings: Vec<Slice>,
     due: Vec<Due>,
+    /// What was set aside and is left out by the mapping's filter now.
+    unchosen: Vec<MessageId>,
     next_due: Option<Duration>,
     epoch: Option<Epoch>,
 }
@@ -114,7 +116,8 @@ impl Answer {
         rows: &[Row],
     ) -> Result<Self, StoreError> {
         let readings = (0..readers).map(|_| Default::default()).collect();
-        let mut answer = Self { readings, due: Vec::new(), next_due: None, epoch: None };
+        let (due, unchosen) = Default::default();
+        let mut answer = Self { readings, due, unchosen, next_due: None, epoch: None };
         for row in rows {
             answer.add(adopted, texts, row)?;
         }
@@ -139,6 +142,7 @@ impl Answer {
                 reading.0.push((get(OPERATION, row, "k")?, found));
                 reading.1 = get::<i64>(OPERATION, row, "found")?.unsigned_abs() as usize;
             }
+            "unchosen" => self.unchosen.push(MessageId(get(OPERATION, row, "id")?)),
             _ => self.due.push(due(adopted, texts, row)?),
         }
         Ok(())
@@ -148,7 +152,9 @@ impl Answer {
     /// one with more to read is behind the rest.
     fn give_ids(self, rows: &mut Rows, request: &ClaimRequest) -> Claim {
         let mut refused = Vec::new();
-        let (due, news) = take_due(rows, self.due, &mut refused);
+        let (due, mut news) = take_due(rows, self.due, &mut refused);
+        news |= !self.unchosen.is_empty();
+        self.unchosen.into_iter().for_each(|id| rows.add_unchosen(id));
         let mut readings: Vec<(usize, Slice)> = self.readings.into_iter().enumerate().collect();
         readings.sort_by_key(|(n, _)| request.readers[*n].takes.is_none());
         let mut given: Vec<Reading> = request.readers.iter().map(|_| Reading::default()).collect();

@@ -19,6 +19,8 @@ pub(super) struct Rows {
     poison: BTreeMap<MessageId, Poison>,
     /// Those among what was set aside whose rows are not pending any more.
     vanished: BTreeSet<MessageId>,
+    /// Those among what was set aside that the mapping's filter leaves out now: nobody takes them.
+    unchosen: BTreeSet<MessageId>,
 }
 
 /// A row that was handed out.
@@ -48,8 +50,8 @@ impl Default for Rows {
 
 impl Rows {
     fn new(fence: Fence, last_id: i64) -> Self {
-        let (read, poison, vanished) = Default::default();
-        Self { fence, last_id, read, poison, vanished }
+        let (read, poison, vanished, unchosen) = Default::default();
+        Self { fence, last_id, read, poison, vanished, unchosen }
     }
 
     /// A new lease: whatever was read before is read again.
@@ -82,6 +84,10 @@ impl Rows {
         self.vanished.insert(id);
     }
 
+    pub(super) fn add_unchosen(&mut self, id: MessageId) {
+        self.unchosen.insert(id);
+    }
+
     /// The keys of all rows that must not be read again.
     pub(super) fn row_keys(&self) -> Vec<String> {
         let poison = self.poison.values().filter_map(|it| it.row_key.clone());
@@ -90,7 +96,7 @@ impl Rows {
 
     /// What was set aside and is being dealt with here.
     pub(super) fn aside(&self) -> impl Iterator<Item = MessageId> {
-        self.vanished.iter().chain(self.poison.keys()).copied()
+        self.vanished.iter().chain(&self.unchosen).chain(self.poison.keys()).copied()
     }
 
     pub(super) fn row_key(&self, id: MessageId) -> Option<&str> {
@@ -104,6 +110,10 @@ impl Rows {
 
     pub(super) fn vanished(&self) -> Vec<MessageId> {
         self.vanished.iter().copied().collect()
+    }
+
+    pub(super) fn unchosen(&self) -> Vec<MessageId> {
+        self.unchosen.iter().copied().collect()
     }
 
     /// Rows up to the cursors that apply to them.
@@ -123,6 +133,7 @@ impl Rows {
             self.read.remove(id);
             self.poison.remove(id);
             self.vanished.remove(id);
+            self.unchosen.remove(id);
         }
     }
 }
