@@ -7,7 +7,9 @@
 mod advice;
 mod claim;
 mod encoding;
+mod front;
 mod inspect;
+mod look;
 mod mapping;
 mod message;
 mod order;

@@ -3,6 +3,7 @@
 //! A row has no number that grows, so it gets one here when it is read. Nothing of this outlives the
 //! lease: whoever has the next one reads everything again that is pending.
 
+use super::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
     Fence, MessageId,
@@ -21,6 +22,8 @@ pub(super) struct Rows {
     vanished: BTreeSet<MessageId>,
     /// Those among what was set aside that the mapping's filter leaves out now: nobody takes them.
     unchosen: BTreeSet<MessageId>,
+    /// From where on rows are read.
+    pub front: Front,
 }
 
 /// A row that was handed out.
@@ -50,8 +53,8 @@ impl Default for Rows {
 
 impl Rows {
     fn new(fence: Fence, last_id: i64) -> Self {
-        let (read, poison, vanished, unchosen) = Default::default();
-        Self { fence, last_id, read, poison, vanished, unchosen }
+        let (read, poison, vanished, unchosen, front) = Default::default();
+        Self { fence, last_id, read, poison, vanished, unchosen, front }
     }
 
     /// A new lease: whatever was read before is read again.

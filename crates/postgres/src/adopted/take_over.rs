@@ -21,12 +21,11 @@ use tokio_postgres::{Row, types::Type};
 const PAGE: i64 = 2_000;
 
 /// So many steps are done in one share, whatever time they take: a table with little set aside needs no more.
-const STEPS: usize = 3;
+const STEPS: usize = 4;
 
 /// A lease that was gained, and how far its table was looked at.
 pub(super) struct TakeOver {
     pub fence: Fence,
-    last_id: i64,
     routes: Vec<Route>,
     step: Step,
     /// By lane.
@@ -46,6 +45,8 @@ enum Step {
         key: i64,
         id: i64,
     },
+    /// Pending rows are passed that were set aside.
+    Front,
     Done,
 }
 
@@ -53,7 +54,6 @@ impl TakeOver {
     fn new(lease: &Lease, routes: &[Route]) -> Self {
         Self {
             fence: lease.fence,
-            last_id: lease.last_id,
             routes: routes.to_vec(),
             step: Step::Reroute { after: None },
             held: (0..LANES).map(|_| Vec::new()).collect(),
@@ -95,6 +95,7 @@ impl Adopted {
             match step {
                 Step::Reroute { after } => self.reroute(&request.routes, after).await?,
                 Step::Keys { sink, key, id } => self.find_first(sink, key, id).await?,
+                Step::Front => self.find_front(lease).await?,
                 Step::Done => return Ok(self.taking().take().map(|taken| self.begin(taken))),
             }
         }
@@ -142,10 +143,23 @@ impl Adopted {
                     (get(OPERATION, &row, "at_sink")?, get(OPERATION, &row, "at_key")?);
                 Step::Keys { sink, key, id }
             }
-            None => Step::Done,
+            None => Step::Front,
         };
         let (sinks, keys) = (get(OPERATION, &row, "sinks")?, get(OPERATION, &row, "keys")?);
         self.advance(next, |taking| taking.hold(sinks, keys));
+        Ok(())
+    }
+
+    /// From here on, rows are remembered under the new lease.
+    async fn find_front(&self, lease: &Lease) -> Result<(), StoreError> {
+        {
+            let mut rows = self.rows();
+            if rows.fence() != lease.fence {
+                rows.begin(lease.fence, lease.last_id);
+            }
+        }
+        let more = self.look_ahead().await?;
+        self.advance(if more { Step::Front } else { Step::Done }, |_| {});
         Ok(())
     }
 
@@ -162,13 +176,8 @@ impl Adopted {
         }
     }
 
-    /// Whatever was read before is read again.
     fn begin(&self, taken: TakeOver) -> Vec<Gained> {
-        let cursor = {
-            let mut rows = self.rows();
-            rows.begin(taken.fence, taken.last_id);
-            rows.last_id()
-        };
+        let cursor = self.rows().last_id();
         let gained = |(lane, held): (u16, Vec<HeldKey>)| Gained {
             lease: LaneLease { lane: Lane(lane), fence: taken.fence },
             cursor,

@@ -1,8 +1,8 @@
 //! Tables of which much was set aside: what is read and done does not grow with it, whatever the planner believes.
 
 use crate::{
-    ENTITY_OUTBOX, adopt, adopt_entities, drain_to, entities, key, server::Server, sink::Fake,
-    support::Database, write,
+    ENTITY_OUTBOX, adopt, adopt_entities, drain_to, entities, impatient, key, lease::everything,
+    options, plan, relay, server::Server, sink::Fake, support::Database, until, write,
 };
 use std::{
     collections::BTreeSet,
@@ -16,6 +16,7 @@ use tidegate_core::{
         SteerPage,
     },
 };
+use tidegate_engine::Stop;
 use tidegate_postgres::{
     Adopted,
     adopted::{Mapping, Preset},
@@ -162,7 +163,7 @@ fn share_of(relay: &str, lease: Duration) -> Share {
 #[tokio::test]
 async fn a_table_is_taken_over_while_its_lease_is_renewed() {
     let database = entities().await;
-    database.execute(&aside(40_000, 30_000, "behind")).await;
+    database.execute(&aside(40_000, 3_000, "behind")).await;
     // Each page takes as long as if there were a hundred times as much.
     database
         .execute(
@@ -172,14 +173,14 @@ async fn a_table_is_taken_over_while_its_lease_is_renewed() {
                 out sinks text[], out keys bigint[]
             ) language plpgsql as $$
             begin
-                perform pg_sleep(0.3);
+                perform pg_sleep(0.4);
                 select t.* into at_sink, at_key, at_id, sinks, keys
                 from tidegate.take_adopted_page_at_once(which, most, at_sink, at_key, at_id) as t;
             end $$",
         )
         .await;
     let (one, other) = (adopt_entities(&database).await, adopt_entities(&database).await);
-    let lease = Duration::from_secs(2);
+    let lease = Duration::from_secs(6);
     let mut shares = 0;
     let gained = loop {
         let begun = Instant::now();
@@ -193,10 +194,10 @@ async fn a_table_is_taken_over_while_its_lease_is_renewed() {
     };
     assert!(shares > 1, "it took one share");
     let held: BTreeSet<_> = gained.iter().flat_map(|it| &it.held).map(|it| it.key).collect();
-    assert_eq!(held.len(), 30_000);
+    assert_eq!(held.len(), 3_000);
     assert!(gained.iter().all(|it| it.held.iter().all(|held| held.lane == it.lease.lane)));
     let heads = "select count(*) from tidegate.adopted_aside where state = 'retry'";
-    assert_eq!(database.rows(heads).await.concat(), ["30000"], "of each key the first");
+    assert_eq!(database.rows(heads).await.concat(), ["3000"], "of each key the first");
     // It holds the lease as any other.
     let held = gained.iter().map(|gained| gained.lease).collect();
     let renewed = one.share_lanes(Share { held, ..share_of("one", lease) }).await.unwrap();
@@ -267,5 +268,107 @@ async fn what_the_filter_leaves_out_holds_nothing_up() {
     assert_eq!(drain_to(&all, &sink).await.delivered, 6);
     for entity in ["a", "e"] {
         assert_eq!(sink.of_key(&key(entity), Some("operation")), ["INSERT", "UPDATE"]);
+    }
+}
+
+/// Rows that died, the index that is advised, and as many times as `times` says. Their statistics are from before.
+async fn dead_rows(many: usize, times: &str) -> Database {
+    let database = entities().await;
+    database
+        .execute(&format!(
+            "create index on entity_outbox (created_at) where processed_at is null;
+            alter table entity_outbox set (autovacuum_enabled = off);
+            alter table tidegate.adopted_aside set (autovacuum_enabled = off);
+            insert into entity_outbox (repository_id, entity_id, operation, target_store, payload, created_at)
+                select '00000000-0000-0000-0000-000000000001', 'e' || n, 'INSERT', 'qdrant', '{{}}', {times}
+                from generate_series(1, {many}) as n;
+            insert into tidegate.adopted (adopted, fence, expires_at, last_id)
+                values ('{TABLE}', 1, now(), {many});
+            insert into tidegate.adopted_aside
+                (adopted, id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
+                select '{TABLE}', row_number() over (), outbox_id::text, 'qdrant', null, 'to *', 'dead', 5,
+                    'bad luck', 'skip', now()
+                from entity_outbox"
+        ))
+        .await;
+    database
+}
+
+const ONE_BY_ONE: &str = "now() - interval '1 day' + n * interval '1 ms'";
+const AT_ONCE: &str = "now() - interval '1 day'";
+
+/// How many pages of some tables and their indexes were touched so far, by those who have gone.
+async fn touched(database: &Database) -> i64 {
+    let gone = "select count(*)::text from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()";
+    until(database, gone, &["0"]).await;
+    let count = "select sum(pg_stat_get_blocks_fetched(c.oid))::bigint
+        from pg_class c
+        where c.oid = any (tables.oids)
+            or c.oid in (select i.indexrelid from pg_index i where i.indrelid = any (tables.oids))";
+    let tables = "array['entity_outbox'::regclass, 'tidegate.adopted_aside'::regclass]::oid[]";
+    let sql = count.replace("tables.oids", tables);
+    database.rows(&sql).await.concat().concat().parse().unwrap()
+}
+
+/// What a relay's claims touch in one session, beside what it takes to take the table over.
+async fn touched_by_claims(database: &Database) -> i64 {
+    let mut all = Vec::new();
+    let mut before = touched(database).await;
+    for claims in [0, 20] {
+        let adopted = adopt_entities(database).await;
+        let share = share_of("one", Duration::from_secs(60));
+        let gained = adopted.share_lanes(share.clone()).await.unwrap().gained;
+        for _ in 0..claims {
+            let claim = adopted.claim_messages(everything(&gained)).await.unwrap();
+            assert!(claim.readings[0].messages.is_empty() && !claim.readings[0].more);
+        }
+        let lanes = gained.iter().map(|gained| gained.lease).collect();
+        let give_back = GiveBack { relay: share.relay, lanes, ends: true };
+        adopted.give_back_lanes(give_back).await.unwrap();
+        drop(adopted);
+        let after = touched(database).await;
+        all.push(after - before);
+        before = after;
+    }
+    all[1] - all[0]
+}
+
+#[tokio::test]
+async fn claims_read_no_more_however_many_rows_are_dead() {
+    for times in [ONE_BY_ONE, AT_ONCE] {
+        let mut seen = Vec::new();
+        for many in [10_000, 40_000] {
+            let database = dead_rows(many, times).await;
+            seen.push(touched_by_claims(&database).await);
+        }
+        assert!(seen[1] < seen[0] * 3 / 2, "{times}: {seen:?}");
+    }
+}
+
+/// A row that is committed long after later ones, or wanted again, is delivered all the same.
+#[tokio::test]
+async fn a_row_far_behind_all_that_is_dead_is_delivered() {
+    for times in [ONE_BY_ONE, AT_ONCE] {
+        let database = dead_rows(10_000, times).await;
+        let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+        let running = relay(&adopted, plan(&[("*", &sink)], impatient()), options("runs"));
+        let stop = Stop::new();
+        let asked = stop.clone();
+        let running = tokio::spawn(async move { running.run(asked).await });
+        let done =
+            "select entity_id::text from entity_outbox where processed_at is not null order by 1";
+        write(&database, "a fresh one", &[("INSERT", "1")]).await;
+        until(&database, done, &["a fresh one"]).await;
+        let late = "insert into entity_outbox
+                (repository_id, entity_id, operation, target_store, payload, created_at)
+            select '00000000-0000-0000-0000-000000000001', 'late ' || n, 'INSERT', 'qdrant', '1', o.created_at
+            from (select created_at from entity_outbox where entity_id = 'e5000') o
+            cross join (values ('1'), ('2')) as n (n)";
+        database.execute(late).await;
+        until(&database, done, &["a fresh one", "late 1", "late 2"]).await;
+        stop.stop();
+        assert_eq!(running.await.unwrap().unwrap().counts.delivered, 3);
+        assert_eq!(sink.got().len(), 3);
     }
 }

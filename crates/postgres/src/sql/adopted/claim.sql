@@ -3,6 +3,7 @@
 -- found as any other. Rows come in no order; `kind` tells what a row is:
 --   next  one row: when the next that was set aside is due, and the store's epoch
 --   lane  a row for the reader `n`, the k-th of those `found`
+--   late  a row for the reader `n` from behind the front
 --   due   a row that was set aside; without `row_key` it is not pending any more
 --   unchosen  a row that was set aside, which the mapping's filter leaves out now
 --
@@ -12,7 +13,9 @@
 --
 -- $1 adopted, $2 values of the mapping; readers: $3 number, $4 and $5 regular expressions for topics to
 -- take and to leave, $6 most messages; $7 rows that are in memory; set aside: $8 ids under way, $9 most
--- heads; $10 most bytes, $11 most behind a head, $12 sinks that take no more
+-- heads; $10 most bytes, $11 most behind a head, $12 sinks that take no more;
+-- the front, before which everything was set aside: $13 place or null, $14 whether rows at the place are before it;
+-- $15 rows behind it that were not set aside
 with aside as materialized (
     select d.* from tidegate.due_adopted($1, $8, $12, $9, $11) as d
 ),
@@ -46,7 +49,7 @@ cross join lateral (
         from (
             select t.*, row_number() over w as tidegate_place, sum({bytes}) over w as tidegate_bytes
             from {table} t
-            where {pending} and {filter}
+            where {pending} and {filter} and {from_front}
                 and {row_key} not in (select unnest($7))
                 and not tidegate.is_set_aside($1, {row_key})
                 and (r.takes is null or coalesce({topic}, '') ~ r.takes)
@@ -57,6 +60,21 @@ cross join lateral (
         ) t
     ) t
     where t.tidegate_place <= r.most and (t.tidegate_bytes <= $10 or t.tidegate_place = 1)
+) s
+union all
+select 'late', r.n, 0, null, null, null, null, null, null, s.row_key, s.topic, s.key, s.payload,
+    s.header_values, s.header_map, s.published_ms, null, null
+from unnest($3, $4, $5, $6) as r (n, takes, leaves, most)
+cross join lateral (
+    select {columns}
+    from unnest($15) as a (row_key)
+    cross join lateral (
+        select t.* from {table} t where {same_row} and {pending} and {filter} limit 1
+    ) t
+    where a.row_key not in (select unnest($7)) and not tidegate.is_set_aside($1, a.row_key)
+        and (r.takes is null or coalesce({topic}, '') ~ r.takes)
+        and (r.leaves is null or coalesce({topic}, '') !~ r.leaves)
+    limit r.most
 ) s
 union all
 select 'due', null, null, null, a.id, a.attempts, a.sink, a.key_hash, a.state, t.row_key, t.topic, t.key,
