@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 23] = [
+const MIGRATIONS: [Migration; 24] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -115,6 +115,11 @@ const MIGRATIONS: [Migration; 23] = [
         version: 22,
         name: "0022_retention_beside_claims",
         sql: include_str!("sql/migrations/0022_retention_beside_claims.sql"),
+    },
+    Migration {
+        version: 23,
+        name: "0023_adopted_due",
+        sql: include_str!("sql/migrations/0023_adopted_due.sql"),
     },
     Migration { version: 24, name: "0024_keys", sql: include_str!("sql/migrations/0024_keys.sql") },
 ];

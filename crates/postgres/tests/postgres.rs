@@ -364,6 +364,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0020_noted_keys",
             "0021_take_over",
             "0022_retention_beside_claims",
+            "0023_adopted_due",
             "0024_keys",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");

@@ -23,10 +23,15 @@ impl Adopted {
     }
 }
 
+/// Whether an index gives pending rows in their order.
+pub(super) fn is_indexed(plan: &Plan) -> bool {
+    let order: Vec<&str> = plan.order.iter().map(|column| column.name.as_str()).collect();
+    plan.table.indexes.iter().any(|it| serves(it, plan, &order))
+}
+
 /// Every look for pending rows reads them in order; without an index it reads and sorts all of them.
 fn missing_index(plan: &Plan) -> Option<Advice> {
-    let order: Vec<&str> = plan.order.iter().map(|column| column.name.as_str()).collect();
-    if order.is_empty() || plan.table.indexes.iter().any(|it| serves(it, plan, &order)) {
+    if plan.order.is_empty() || is_indexed(plan) {
         return None;
     }
     let table = &plan.table.adopted;

@@ -3,6 +3,7 @@
 use super::{
     Adopted,
     encoding::Texts,
+    front::Place,
     message::Found,
     rows::{Poison, ReadRow, Rows, lane},
 };
@@ -24,14 +25,16 @@ const OPERATION: &str = "claim messages";
 
 impl Adopted {
     pub(super) async fn claim(&self, request: &ClaimRequest) -> Result<Claim, StoreError> {
-        let (fence, in_memory, under_way) = {
+        self.look_around().await;
+        let (fence, in_memory, under_way, from) = {
             let rows = self.rows();
             let under_way = request.under_way.iter().copied().chain(rows.aside());
             let reads = !request.readers.is_empty();
             let in_memory = if reads { rows.row_keys() } else { Vec::new() };
-            (rows.fence(), in_memory, under_way.map(|id| id.0).collect::<Vec<i64>>())
+            let from = From { place: rows.front.place().cloned(), late: rows.front.late() };
+            (rows.fence(), in_memory, under_way.map(|id| id.0).collect::<Vec<i64>>(), from)
         };
-        let answer = self.send_claim(request, &in_memory, &under_way).await?;
+        let answer = self.send_claim(request, &in_memory, &under_way, &from).await?;
         let texts = self.texts(&answer).await?;
         let answer = Answer::read(self, &texts, request.readers.len(), &answer)?;
         if answer.epoch.as_ref() != Some(&request.epoch) {
@@ -53,7 +56,9 @@ impl Adopted {
         request: &ClaimRequest,
         in_memory: &Vec<String>,
         under_way: &Vec<i64>,
+        from: &From,
     ) -> Result<Vec<Row>, StoreError> {
+        let place = from.place.as_ref();
         let readers = &request.readers;
         let numbers: Vec<i32> = (0..readers.len() as i32).collect();
         let takes: Vec<Option<String>> =
@@ -78,10 +83,19 @@ impl Adopted {
                     (&(request.most_bytes as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
                     (&request.closed, Type::TEXT_ARRAY),
+                    (&place.map(|place| &place.texts), Type::TEXT_ARRAY),
+                    (&place.is_some_and(|place| place.after), Type::BOOL),
+                    (&from.late, Type::TEXT_ARRAY),
                 ],
             )
             .await
     }
+}
+
+/// From where on rows are read, and which besides.
+struct From {
+    place: Option<Place>,
+    late: Vec<String>,
 }
 
 /// What the rows of an answer say.
@@ -89,6 +103,8 @@ struct Answer {
     /// For each reader, its rows with their places.
     readings: Vec<Slice>,
     due: Vec<Due>,
+    /// What was set aside and is left out by the mapping's filter now.
+    unchosen: Vec<MessageId>,
     next_due: Option<Duration>,
     epoch: Option<Epoch>,
 }
@@ -114,7 +130,8 @@ impl Answer {
         rows: &[Row],
     ) -> Result<Self, StoreError> {
         let readings = (0..readers).map(|_| Default::default()).collect();
-        let mut answer = Self { readings, due: Vec::new(), next_due: None, epoch: None };
+        let (due, unchosen) = Default::default();
+        let mut answer = Self { readings, due, unchosen, next_due: None, epoch: None };
         for row in rows {
             answer.add(adopted, texts, row)?;
         }
@@ -130,15 +147,18 @@ impl Answer {
                 self.next_due = seconds.map(positive);
                 self.epoch = get::<Option<String>>(OPERATION, row, "epoch")?.map(Epoch);
             }
-            "lane" => {
+            kind @ ("lane" | "late") => {
                 let n: i32 = get(OPERATION, row, "n")?;
                 let reading = self.readings.get_mut(n.unsigned_abs() as usize);
                 let reading =
                     reading.ok_or_else(|| corrupt(OPERATION, "the answer is for somebody else"))?;
                 let found = Found::read(&adopted.plan, texts, row)?;
                 reading.0.push((get(OPERATION, row, "k")?, found));
-                reading.1 = get::<i64>(OPERATION, row, "found")?.unsigned_abs() as usize;
+                if kind == "lane" {
+                    reading.1 = get::<i64>(OPERATION, row, "found")?.unsigned_abs() as usize;
+                }
             }
+            "unchosen" => self.unchosen.push(MessageId(get(OPERATION, row, "id")?)),
             _ => self.due.push(due(adopted, texts, row)?),
         }
         Ok(())
@@ -148,13 +168,16 @@ impl Answer {
     /// one with more to read is behind the rest.
     fn give_ids(self, rows: &mut Rows, request: &ClaimRequest) -> Claim {
         let mut refused = Vec::new();
-        let (due, news) = take_due(rows, self.due, &mut refused);
+        let (due, mut news) = take_due(rows, self.due, &mut refused);
+        news |= !self.unchosen.is_empty();
+        self.unchosen.into_iter().for_each(|id| rows.add_unchosen(id));
         let mut readings: Vec<(usize, Slice)> = self.readings.into_iter().enumerate().collect();
         readings.sort_by_key(|(n, _)| request.readers[*n].takes.is_none());
         let mut given: Vec<Reading> = request.readers.iter().map(|_| Reading::default()).collect();
         for (n, (found, all)) in readings {
             let places = request.readers[n].places.iter().map(|place| place.lane).collect();
-            let more = all > found.len();
+            let more = all > found.iter().filter(|(place, _)| *place > 0).count();
+            found.iter().for_each(|(_, found)| rows.front.forget_late(&found.row_key));
             let messages = take_in(rows, found, &places, &mut refused);
             given[n] = Reading { messages, read_to: rows.last_id(), more };
         }

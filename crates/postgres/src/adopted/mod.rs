@@ -7,7 +7,9 @@
 mod advice;
 mod claim;
 mod encoding;
+mod front;
 mod inspect;
+mod look;
 mod mapping;
 mod message;
 mod order;
@@ -20,6 +22,7 @@ mod shadow;
 mod share;
 mod sql;
 mod table;
+mod take_over;
 mod tend;
 
 pub use advice::Advice;
@@ -35,6 +38,7 @@ use rows::Rows;
 use sql::Statements;
 use std::sync::{Arc, Mutex, MutexGuard};
 use table::Table;
+use take_over::TakeOver;
 use tidegate_core::{
     Outbox, StoreError,
     outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote},
@@ -48,6 +52,8 @@ pub struct Adopted {
     plan: Plan,
     statements: Statements,
     rows: Mutex<Rows>,
+    /// A table that was leased, while it is looked at what was set aside there.
+    taking: Mutex<Option<TakeOver>>,
 }
 
 impl Adopted {
@@ -72,7 +78,8 @@ impl Adopted {
         let table = Table::find(&pool, &names).await?;
         let plan = Plan::new(mapping, table)?;
         let statements = Statements::new(&plan);
-        Ok(Self { pool, preset, plan, statements, rows: Mutex::default() })
+        let (rows, taking) = Default::default();
+        Ok(Self { pool, preset, plan, statements, rows, taking })
     }
 
     /// The table, with its schema, as SQL writes it.
@@ -114,6 +121,10 @@ impl Adopted {
 
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn taking(&self) -> MutexGuard<'_, Option<TakeOver>> {
+        self.taking.lock().expect("nothing panics while it holds the lock")
     }
 
     /// The first two parameters of every statement that depends on the mapping.

@@ -3,6 +3,7 @@
 //! A row has no number that grows, so it gets one here when it is read. Nothing of this outlives the
 //! lease: whoever has the next one reads everything again that is pending.
 
+use super::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
     Fence, MessageId,
@@ -19,6 +20,10 @@ pub(super) struct Rows {
     poison: BTreeMap<MessageId, Poison>,
     /// Those among what was set aside whose rows are not pending any more.
     vanished: BTreeSet<MessageId>,
+    /// Those among what was set aside that the mapping's filter leaves out now: nobody takes them.
+    unchosen: BTreeSet<MessageId>,
+    /// From where on rows are read.
+    pub front: Front,
 }
 
 /// A row that was handed out.
@@ -48,8 +53,8 @@ impl Default for Rows {
 
 impl Rows {
     fn new(fence: Fence, last_id: i64) -> Self {
-        let (read, poison, vanished) = Default::default();
-        Self { fence, last_id, read, poison, vanished }
+        let (read, poison, vanished, unchosen, front) = Default::default();
+        Self { fence, last_id, read, poison, vanished, unchosen, front }
     }
 
     /// A new lease: whatever was read before is read again.
@@ -82,6 +87,10 @@ impl Rows {
         self.vanished.insert(id);
     }
 
+    pub(super) fn add_unchosen(&mut self, id: MessageId) {
+        self.unchosen.insert(id);
+    }
+
     /// The keys of all rows that must not be read again.
     pub(super) fn row_keys(&self) -> Vec<String> {
         let poison = self.poison.values().filter_map(|it| it.row_key.clone());
@@ -90,7 +99,7 @@ impl Rows {
 
     /// What was set aside and is being dealt with here.
     pub(super) fn aside(&self) -> impl Iterator<Item = MessageId> {
-        self.vanished.iter().chain(self.poison.keys()).copied()
+        self.vanished.iter().chain(&self.unchosen).chain(self.poison.keys()).copied()
     }
 
     pub(super) fn row_key(&self, id: MessageId) -> Option<&str> {
@@ -104,6 +113,10 @@ impl Rows {
 
     pub(super) fn vanished(&self) -> Vec<MessageId> {
         self.vanished.iter().copied().collect()
+    }
+
+    pub(super) fn unchosen(&self) -> Vec<MessageId> {
+        self.unchosen.iter().copied().collect()
     }
 
     /// Rows up to the cursors that apply to them.
@@ -123,6 +136,7 @@ impl Rows {
             self.read.remove(id);
             self.poison.remove(id);
             self.vanished.remove(id);
+            self.unchosen.remove(id);
         }
     }
 }

@@ -54,10 +54,13 @@ impl Adopted {
         settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
         let poison = rows.poison();
         poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
+        let unchosen = rows.unchosen();
+        unchosen.iter().for_each(|id| news.aside.add_unchosen(*id));
         let encoding = &self.plan.table.encoding;
         news.aside.reason.iter_mut().for_each(|reason| *reason = encoding.fit(reason));
         news.settled.extend(set);
-        news.settled.extend(vanished.into_iter().chain(poison.into_iter().map(|(id, _)| id)));
+        news.settled.extend(vanished.into_iter().chain(unchosen));
+        news.settled.extend(poison.into_iter().map(|(id, _)| id));
         news
     }
 
@@ -153,6 +156,13 @@ impl AsideColumns {
         self.reason.push(reason.to_owned());
         self.then.push(then.as_str());
         self.delay_ms.push(millis(delay));
+    }
+
+    /// The side table has its topic and key. Whoever takes the table over looks at it again.
+    fn add_unchosen(&mut self, id: MessageId) {
+        let (topic, sink, key) = Default::default();
+        let set = SetAside { lane: lane(None, id), id, topic, key, sink, aside: Aside::Unrouted };
+        self.add(&set, None);
     }
 
     /// What is no message is dead, and its key goes on.

@@ -1,25 +1,24 @@
 //! One relay at a time: all lanes go to whoever has the table's lease.
 
-use super::{Adopted, rows::lane};
+use super::Adopted;
 use crate::{
     decode::{get, millis},
     error::corrupt,
     outbox::share::begin_epoch,
 };
 use tidegate_core::{
-    Fence, MessageId, StoreError,
-    outbox::{
-        Epoch, Gained, GiveBack, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share, Shared,
-    },
+    Fence, StoreError,
+    outbox::{Epoch, GiveBack, Share, Shared},
 };
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::types::Type;
 
-const OPERATION: &str = "share lanes";
+pub(super) const OPERATION: &str = "share lanes";
 
 impl Adopted {
     pub(super) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
         self.pool.lease(request.lease);
-        let held = request.held.first().map_or(Fence::NOBODY, |lease| lease.fence);
+        let known = request.held.first().map(|lease| lease.fence);
+        let held = known.or_else(|| self.taken()).unwrap_or(Fence::NOBODY);
         let lost = || request.held.iter().map(|lease| lease.lane).collect();
         let (epoch, lease) = loop {
             match self.lease(request, held).await? {
@@ -28,10 +27,11 @@ impl Adopted {
             }
         };
         let Some(lease) = lease else {
+            *self.taking() = None;
             return Ok(Shared { epoch, lost: lost(), relays: 2, ..Shared::default() });
         };
         let settled = lease.settled;
-        if lease.fence == held {
+        if known == Some(lease.fence) {
             if lease.disturbed
                 && let Err(error) = self.tend_noted().await
             {
@@ -40,8 +40,15 @@ impl Adopted {
             }
             return Ok(Shared { epoch, settled, relays: 1, ..Shared::default() });
         }
-        let gained = self.take_over(request, &lease).await?;
-        Ok(Shared { epoch, settled, gained, lost: lost(), relays: 1, ..Shared::default() })
+        let known = self.take_over(request, &lease).await?;
+        let pending = usize::from(known.is_none());
+        let gained = known.unwrap_or_default();
+        Ok(Shared { epoch, settled, gained, pending, lost: lost(), relays: 1, ..Shared::default() })
+    }
+
+    /// The fence of a table that is being taken over, of which the relay does not know yet.
+    fn taken(&self) -> Option<Fence> {
+        self.taking().as_ref().map(|taking| taking.fence)
     }
 
     /// Renews the lease or takes it; none if another relay has it. Without an epoch nothing of this counts.
@@ -71,44 +78,12 @@ impl Adopted {
         Ok((epoch, get::<Option<i64>>(OPERATION, row, "fence")?.map(lease).transpose()?))
     }
 
-    /// Brings what was set aside in order, and begins to read anew.
-    async fn take_over(&self, request: &Share, lease: &Lease) -> Result<Vec<Gained>, StoreError> {
-        let regexes: Vec<String> = request.routes.iter().map(Route::regex).collect();
-        let sinks: Vec<&str> = request.routes.iter().map(|route| route.sink.as_str()).collect();
-        let adopted = &self.plan.table.adopted;
-        let params = [
-            (adopted as _, Type::TEXT),
-            (&regexes as _, Type::TEXT_ARRAY),
-            (&sinks as _, Type::TEXT_ARRAY),
-        ];
-        let sql = include_str!("../sql/adopted/reroute.sql");
-        self.pool.query(self.pool.leased(OPERATION), sql, &params).await?;
-        self.tend().await?;
-        let sql = include_str!("../sql/adopted/held.sql");
-        let rows =
-            self.pool.query(self.pool.leased(OPERATION), sql, &[(adopted, Type::TEXT)]).await?;
-        let held: Vec<HeldKey> = rows.iter().map(held_key).collect::<Result<_, _>>()?;
-        let cursor = {
-            let mut rows = self.rows();
-            rows.begin(lease.fence, lease.last_id);
-            rows.last_id()
-        };
-        let gained = |lane: Lane| Gained {
-            lease: LaneLease { lane, fence: lease.fence },
-            cursor,
-            lags: Vec::new(),
-            before: None,
-            held: held.iter().filter(|key| key.lane == lane).cloned().collect(),
-            // What was set aside is not read as pending.
-            aside: Vec::new(),
-        };
-        Ok((0..LANES).map(|lane| gained(Lane(lane))).collect())
-    }
-
     pub(super) async fn give_back(&self, request: &GiveBack) -> Result<(), StoreError> {
-        let Some(lease) = request.lanes.first() else { return Ok(()) };
-        let params =
-            [(&self.plan.table.adopted as _, Type::TEXT), (&lease.fence.0 as _, Type::INT8)];
+        let known = request.lanes.first().map(|lease| lease.fence);
+        let taken = || self.taken().filter(|_| request.ends);
+        let Some(fence) = known.or_else(taken) else { return Ok(()) };
+        *self.taking() = None;
+        let params = [(&self.plan.table.adopted as _, Type::TEXT), (&fence.0 as _, Type::INT8)];
         let sql = include_str!("../sql/adopted/give_back.sql");
         self.pool.query(self.pool.leased("give back lanes"), sql, &params).await?;
         Ok(())
@@ -116,16 +91,10 @@ impl Adopted {
 }
 
 /// The right to the table.
-struct Lease {
-    fence: Fence,
-    last_id: i64,
+pub(super) struct Lease {
+    pub fence: Fence,
+    pub last_id: i64,
     disturbed: bool,
     /// The number of the last settlement under this fence.
     settled: u64,
-}
-
-fn held_key(row: &Row) -> Result<HeldKey, StoreError> {
-    let key = KeyHash(get(OPERATION, row, "key_hash")?);
-    let lane = lane(Some(key), MessageId::default());
-    Ok(HeldKey { lane, sink: get(OPERATION, row, "sink")?, key })
 }

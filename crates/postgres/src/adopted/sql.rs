@@ -5,6 +5,7 @@
 //! adopted table in the side tables.
 
 use super::{
+    advice::is_indexed,
     encoding::Encoding,
     resolve::{Marked, Plan, Write},
     table::{Column, Table},
@@ -15,6 +16,10 @@ pub(super) struct Statements {
     pub values: Vec<String>,
     pub claim: String,
     pub settle: String,
+    pub look: String,
+    pub look_at: String,
+    /// Whether rows can be read from a place on.
+    pub has_front: bool,
     pub outstanding: String,
     pub row: String,
     pub drop_dead: String,
@@ -56,6 +61,9 @@ impl Statements {
             shown_as_ascii: Shown::new(&parts),
             claim: parts.fill(include_str!("../sql/adopted/claim.sql")),
             settle: parts.fill(include_str!("../sql/adopted/settle.sql")),
+            look: parts.fill(include_str!("../sql/adopted/look.sql")),
+            look_at: parts.fill(include_str!("../sql/adopted/look_at.sql")),
+            has_front: has_places(plan),
             outstanding: parts.fill(include_str!("../sql/adopted/outstanding.sql")),
             row: parts.fill(include_str!("../sql/adopted/row.sql")),
             drop_dead: parts.fill(include_str!("../sql/adopted/drop_dead.sql")),
@@ -128,6 +136,11 @@ impl Parts {
             ("bytes", bytes(plan)),
             ("order", order(plan)),
             ("order_columns", list(&plan.order)),
+            ("place", place(plan)),
+            ("from_place", from_place(plan, 3, 4)),
+            ("from_front", from_place(plan, 13, 14)),
+            ("at_place", compared(plan, "=", 3)),
+            ("before_front", before_place(plan, 6, 7)),
         ]);
     }
 
@@ -326,6 +339,52 @@ fn order(plan: &Plan) -> String {
         true => String::new(),
         false => format!("order by {}, t.cmin::text::bigint, t.ctid", list(&plan.order)),
     }
+}
+
+/// Whether a place in the order can be written down, and an index finds it.
+fn has_places(plan: &Plan) -> bool {
+    let is_plain = |column: &Column| {
+        let kind = column.kind.as_str();
+        column.is_time() || ["bigint", "integer", "smallint", "uuid"].contains(&kind)
+    };
+    let is_written = |column: &Column| column.is_not_null && is_plain(column);
+    !plan.order.is_empty() && plan.order.iter().all(is_written) && is_indexed(plan)
+}
+
+/// Where a row is in the order, as texts that no setting of the session changes.
+fn place(plan: &Plan) -> String {
+    let texts: Vec<String> = plan
+        .order
+        .iter()
+        .map(|column| format!("to_jsonb({}) #>> '{{}}'", quoted(column)))
+        .collect();
+    format!("array[{}]::text[]", texts.join(", "))
+}
+
+/// The row's place compared with the one in a parameter.
+fn compared(plan: &Plan, operator: &str, parameter: usize) -> String {
+    if !has_places(plan) {
+        return "true".to_owned();
+    }
+    let value =
+        |(n, column): (usize, &Column)| format!("(${parameter})[{}]::{}", n + 1, column.kind);
+    let values: Vec<String> = plan.order.iter().enumerate().map(value).collect();
+    format!("({}) {operator} ({})", list(&plan.order), values.join(", "))
+}
+
+/// From the place in a parameter on, or behind it if the other one says so.
+fn from_place(plan: &Plan, place: usize, after: usize) -> String {
+    if !has_places(plan) {
+        return "true".to_owned();
+    }
+    let (from, behind) = (compared(plan, ">=", place), compared(plan, ">", place));
+    format!("(${place} is null or not ${after} and {from} or ${after} and {behind})")
+}
+
+/// The opposite.
+fn before_place(plan: &Plan, place: usize, after: usize) -> String {
+    let (before, up_to) = (compared(plan, "<", place), compared(plan, "<=", place));
+    format!("(not ${after} and {before} or ${after} and {up_to})")
 }
 
 fn payload(plan: &Plan) -> String {

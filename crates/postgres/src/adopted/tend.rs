@@ -3,8 +3,6 @@
 
 use super::Adopted;
 use crate::{
-    decode::get,
-    error::corrupt,
     outbox::tend::{CALL, MOST, OPERATION, PATIENCE},
     pool::Params,
 };
@@ -28,26 +26,6 @@ impl Adopted {
             if !more || begun.elapsed() > PATIENCE {
                 return Ok(());
             }
-        }
-    }
-
-    /// Brings all that was set aside in order, however it got out of it.
-    pub(super) async fn tend(&self) -> Result<(), StoreError> {
-        let mut place = (String::new(), i64::MIN, 0_i64);
-        loop {
-            let params: Params<'_> = &[
-                (&self.plan.table.adopted, Type::TEXT),
-                (&MOST, Type::INT8),
-                (&place.0, Type::TEXT),
-                (&place.1, Type::INT8),
-                (&place.2, Type::INT8),
-            ];
-            let sql = include_str!("../sql/adopted/tend_page.sql");
-            let rows = self.pool.call(self.pool.leased(OPERATION), sql, params).await?;
-            let row =
-                rows.first().ok_or_else(|| corrupt(OPERATION, "the answer came back empty"))?;
-            let Some(id) = get(OPERATION, row, "at_id")? else { return Ok(()) };
-            place = (get(OPERATION, row, "at_sink")?, get(OPERATION, row, "at_key")?, id);
         }
     }
 }

@@ -28,7 +28,7 @@ fn leases(gained: &[Gained]) -> Vec<LaneLease> {
     gained.iter().map(|gained| gained.lease).collect()
 }
 
-fn everything(gained: &[Gained]) -> ClaimRequest {
+pub fn everything(gained: &[Gained]) -> ClaimRequest {
     let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };
     let places = gained.iter().map(place).collect();
     let reader = Reader { places, most: 100, ..Reader::default() };

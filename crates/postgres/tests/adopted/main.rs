@@ -5,7 +5,11 @@
 mod encodings;
 mod failures;
 mod lease;
+mod many;
 mod presets;
+#[allow(dead_code, reason = "the tests of relays use more of it")]
+#[path = "../relay/server.rs"]
+mod server;
 mod sink;
 #[path = "../support/mod.rs"]
 mod support;

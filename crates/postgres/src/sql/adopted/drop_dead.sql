@@ -5,17 +5,16 @@
 --
 -- $1 adopted, $2 values of the mapping; $3 ids, $4 topic, $5 sink, $6 part of the reason, each or null; $7 after,
 -- $8 most; $9 who, $10 why, $11 audit line
-with held as materialized (
+with durable as materialized (
+    -- Whoever decided it is told that it is done: a crash must not take it back.
+    select set_config('synchronous_commit', coalesce(nullif(now.value, 'off'), 'local'), true)
+    from current_setting('synchronous_commit') as now (value)
+),
+held as materialized (
     select l.adopted from tidegate.adopted l where l.adopted = $1 for update
 ),
 page as materialized (
-    (
-        select a.id
-        from tidegate.adopted_aside a
-        where $3 is null and a.adopted = $1 and a.state = 'dead' and a.id > $7
-        order by a.adopted, a.id
-        limit $8
-    )
+    select d.id from tidegate.dead_of_adopted($1, $7, $8) as d (id) where $3 is null
     union all
     (select i.id from unnest($3) as i (id) where i.id > $7 order by i.id limit $8)
 ),
@@ -35,15 +34,15 @@ finished as materialized (
 ),
 dropped as (
     delete from tidegate.adopted_aside a
-    using finished d
-    where a.adopted = $1 and a.row_key = d.row_key
+    where a.adopted = $1 and a.row_key = any (array(select d.row_key from finished d))
 ),
 done as (
     {done}
 )
 select f.messages, p.examined_to,
     tidegate.note_adopted_audit($1, $11, $9, 'drop', $10, f.messages) as audit_line
-from (
+from durable
+cross join (
     select count(*) as messages,
         tidegate.note_adopted_keys(
             $1, array_agg(f.sink) filter (where f.key_hash is not null and f.on_dead <> 'skip'),

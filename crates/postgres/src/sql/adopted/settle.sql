@@ -6,6 +6,8 @@
 -- All parts of a statement see the tables as they were before: the first of a key is the lower one of
 -- what stays and what comes in.
 --
+-- Rows of adopted_aside are found by their ids, one by one, and not by joins: no statistics make it read all of it.
+--
 -- Indexes: the primary key of the adopted table; those of adopted and adopted_aside; adopted_aside_id,
 -- adopted_aside_key.
 --
@@ -56,7 +58,9 @@ incoming as materialized (
     from unnest($7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
         as i (id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, delay_ms)
     cross join held h
-    left join tidegate.adopted_aside b on b.adopted = h.adopted and b.id = i.id
+    left join lateral (
+        select b.row_key from tidegate.adopted_aside b where b.adopted = $1 and b.id = i.id limit 1
+    ) b on true
     where coalesce(i.row_key, b.row_key) is not null
 ),
 failed as (
@@ -70,8 +74,7 @@ touched as materialized (
     -- What goes to another sink now leaves the line that it was in.
     select a.sink, a.key_hash
     from tidegate.adopted_aside a
-    join incoming i on i.id = a.id
-    where a.adopted = $1 and a.key_hash is not null
+    where a.adopted = $1 and a.id = any ($7) and a.key_hash is not null and exists (select from held)
 ),
 first as materialized (
     select t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
@@ -95,15 +98,18 @@ first as materialized (
 promoted as (
     update tidegate.adopted_aside a
     set state = 'retry', due_at = now()
-    from first f
-    where a.adopted = $1 and a.id = f.standing and f.standing_state = 'behind'
-        and f.standing < coalesce(f.incoming, f.standing + 1)
+    where a.adopted = $1 and a.id = any (array(
+        select f.standing
+        from first f
+        where f.standing_state = 'behind' and f.standing < coalesce(f.incoming, f.standing + 1)
+    ))
 ),
 demoted as (
     update tidegate.adopted_aside a
     set state = 'behind'
-    from first f
-    where a.adopted = $1 and a.id = f.standing and f.standing_state = 'retry' and f.incoming < f.standing
+    where a.adopted = $1 and a.id = any (array(
+        select f.standing from first f where f.standing_state = 'retry' and f.incoming < f.standing
+    ))
 ),
 placed as (
     insert into tidegate.adopted_aside as a
