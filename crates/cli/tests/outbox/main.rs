@@ -226,7 +226,7 @@ fn a_key_is_refused_that_is_empty_or_has_control_characters() {
     place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
     for key in ["", "a\nb", "\u{1b}[31mred", "\u{85}"] {
         let said = place.tidegate(&["publish", "orders", "1", "--key", key]);
-        assert_eq!(said.code, 2, "{key:?}: {}", said.stderr);
+        assert_eq!(said.code, 1, "{key:?}: {}", said.stderr);
         let advice =
             "a key has at least one character and no control characters; leave it out for no order";
         assert!(said.stderr.contains(advice), "{}", said.stderr);
@@ -260,13 +260,18 @@ fn what_is_no_text_is_dead_alone_and_every_command_shows_it() {
     assert_eq!(said.stdout.lines().count(), 2, "{}{}", said.stdout, said.stderr);
     let dead = place.ok(&["outbox", "dead"]);
     assert!(dead.contains("is not valid UTF-8") && dead.contains("o\u{fffd}"), "{dead}");
-    assert_eq!(place.json(&["outbox", "status"])["dead"], bad.len());
+    let count = || {
+        let status = place.json(&["outbox", "status"]);
+        let topics = status["topics"].as_array().unwrap();
+        topics.iter().map(|topic| topic["dead"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(count(), bad.len() as u64);
     place.ok(&["outbox", "list"]);
     for id in 2..=6 {
         place.ok(&["outbox", "show", &id.to_string()]);
     }
     place.ok(&["outbox", "drop", "--all", "--yes", "--why", "no text"]);
-    assert_eq!(place.json(&["outbox", "status"])["dead"], 0);
+    assert_eq!(count(), 0);
 }
 
 #[test]
