@@ -16,7 +16,8 @@
 //!
 //! Brokers share more: `broker` is all of a sink but the protocol, which is in a `connection.rs`
 //! of each; `dialer` opens their connections; `pattern` says where a message goes and `beside` what
-//! travels with it.
+//! travels with it. `brighter` lays messages out for the consumers of another library, if the `envelope` of a
+//! sink says so.
 //!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. The one
 //! exception is the system's store of CA certificates, which on some systems is found by
@@ -62,6 +63,8 @@ mod address;
 pub mod amqp;
 #[cfg(any(feature = "nats", feature = "amqp"))]
 mod beside;
+#[cfg(feature = "brighter")]
+pub mod brighter;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
 mod broker;
 mod client;
@@ -71,6 +74,8 @@ mod credential;
 pub mod dataverse;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
 mod dialer;
+#[cfg(feature = "brighter")]
+mod envelope;
 mod failure;
 #[cfg(feature = "file")]
 pub mod file;
@@ -107,6 +112,8 @@ mod tls;
 pub use address::Allowed;
 pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
+#[cfg(feature = "brighter")]
+pub use envelope::Envelope;
 pub use protected::Protected;
 
 /// What the clients of brokers log under. Turn it off: what matters is in the answers of the sinks,
