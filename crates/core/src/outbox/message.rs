@@ -44,9 +44,21 @@ pub struct NewMessage {
 impl NewMessage {
     /// Refuses what no store would take.
     pub fn check(&self) -> Result<(), StoreError> {
-        let refuse = |message: String| {
-            Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", message))
-        };
+        self.check_as_bytes()?;
+        if self.headers.declares_json()
+            && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload)
+        {
+            let (line, column) = (error.line(), error.column());
+            return refuse(format!(
+                "the payload is no JSON: see line {line}, column {column}; declare another \
+                 content-type if it is not meant to be"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The same, but for the payload: whatever it is declared to be, it may be any bytes.
+    pub fn check_as_bytes(&self) -> Result<(), StoreError> {
         if self.topic.is_empty() || self.topic.chars().any(|c| c.is_control() || c == '*') {
             return refuse(
                 "a topic has at least one character, no `*` and no control characters".into(),
@@ -65,17 +77,12 @@ impl NewMessage {
         if self.headers.iter().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
             return refuse("a header must not contain NUL".into());
         }
-        if self.headers.declares_json()
-            && let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.payload)
-        {
-            let (line, column) = (error.line(), error.column());
-            return refuse(format!(
-                "the payload is no JSON: see line {line}, column {column}; declare another \
-                 content-type if it is not meant to be"
-            ));
-        }
         Ok(())
     }
+}
+
+fn refuse(message: String) -> Result<(), StoreError> {
+    Err(StoreError::new(Kind::Refused, Class::Permanent, "publish", message))
 }
 
 /// A message as a relay reads it.

@@ -22,6 +22,8 @@ mod addresses;
 mod amqp;
 #[cfg(feature = "http")]
 mod answers;
+#[cfg(feature = "brighter")]
+mod brighter;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
 mod broker_docs;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
