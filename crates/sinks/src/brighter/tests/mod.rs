@@ -62,23 +62,26 @@ fn lines(headers: &[(String, String)]) -> Vec<String> {
     headers.iter().map(|(name, value)| format!("{name}: {value}")).collect()
 }
 
+/// Properties and headers, a line each.
+fn in_rabbitmq(message: &Message<'_>) -> ([String; 5], Vec<String>) {
+    let made = rabbitmq::properties(message).unwrap();
+    let text = |(name, value): &(String, Value)| match value {
+        Value::Text(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other:?}"),
+    };
+    let sent = [
+        format!("message_id={}", made.message_id),
+        format!("content_type={}", made.content_type),
+        format!("type={}", made.kind),
+        format!("timestamp={}", made.timestamp),
+        format!("reply_to={:?}", made.reply_to),
+    ];
+    (sent, made.headers.iter().map(text).collect())
+}
+
 #[test]
 fn rabbitmq_has_names_in_their_case_for_both_packages() {
-    let (full, bare) = both(|message| {
-        let made = rabbitmq::properties(message).unwrap();
-        let text = |(name, value): &(String, Value)| match value {
-            Value::Text(text) => format!("{name}: {text}"),
-            other => format!("{name}: {other:?}"),
-        };
-        let sent = [
-            format!("message_id={}", made.message_id),
-            format!("content_type={}", made.content_type),
-            format!("type={}", made.kind),
-            format!("timestamp={}", made.timestamp),
-            format!("reply_to={:?}", made.reply_to),
-        ];
-        (sent, made.headers.iter().map(text).collect::<Vec<_>>())
-    });
+    let (full, bare) = both(in_rabbitmq);
     let properties = [
         "message_id=5a2b7c1e-3b58-4d3f-9f6e-0d6a6f1f6a01",
         "content_type=application/json; charset=utf-8",
