@@ -61,6 +61,9 @@ const FEATURES: [(&str, &str); 6] = [
 const FOR_MESSAGES: [&str; 9] =
     ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis", "sqs", "sns"];
 
+/// Sinks whose messages can be laid out for consumers of another library.
+const WITH_ENVELOPE: [&str; 3] = ["kafka", "amqp", "redis"];
+
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
     let (declared, name, place) = match to.contains("://") {
@@ -95,8 +98,14 @@ fn make(
 /// The environment, and the files that no sink may write to.
 type World<'a> = (&'a Env<'a>, &'a Protected);
 
-/// Makes the sink that is declared under a name, for messages. Nothing is sent.
-pub fn planned(name: &str, declared: &Table, protected: &Protected) -> Result<PlannedSink> {
+/// Makes the sink that is declared under a name, for messages. `envelope` is for those that can have another and
+/// do not say which. Nothing is sent.
+pub fn planned(
+    name: &str,
+    declared: &Table,
+    protected: &Protected,
+    envelope: Option<&str>,
+) -> Result<PlannedSink> {
     let env = |variable: &str| std::env::var(variable).ok();
     let make = || {
         let mut declared = declared.clone();
@@ -105,6 +114,9 @@ pub fn planned(name: &str, declared: &Table, protected: &Protected) -> Result<Pl
         if kind == "http" {
             // Records are what it sends otherwise.
             declared.entry("body").or_insert_with(|| Value::from("message"));
+        }
+        if let Some(envelope) = envelope.filter(|_| WITH_ENVELOPE.contains(&kind)) {
+            declared.entry("envelope").or_insert_with(|| Value::from(envelope));
         }
         let sink = of_kind(kind, declared, (&env, protected))?;
         anyhow::Ok((sink, paced(pacer, &PaceFlags::default())?))

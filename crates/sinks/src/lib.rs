@@ -16,7 +16,8 @@
 //!
 //! Brokers share more: `broker` is all of a sink but the protocol, which is in a `connection.rs`
 //! of each; `dialer` opens their connections; `pattern` says where a message goes and `beside` what
-//! travels with it. `sqs` and `sns` are both behind the feature `aws`, and share the module `aws`.
+//! travels with it. `sqs` and `sns` are both behind the feature `aws`, and share the module `aws`. `brighter`
+//! lays messages out for the consumers of another library, if the `envelope` of a sink says so.
 //!
 //! Nothing here reads the environment: who makes a sink hands in a function that does. There are two
 //! exceptions. The system's store of CA certificates is found by `SSL_CERT_FILE` and `SSL_CERT_DIR` on
@@ -65,6 +66,8 @@ pub mod amqp;
 mod aws;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "aws"))]
 mod beside;
+#[cfg(feature = "brighter")]
+pub mod brighter;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod broker;
 mod client;
@@ -74,6 +77,8 @@ mod credential;
 pub mod dataverse;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis"))]
 mod dialer;
+#[cfg(feature = "brighter")]
+mod envelope;
 mod failure;
 #[cfg(feature = "file")]
 pub mod file;
@@ -114,6 +119,8 @@ mod tls;
 pub use address::Allowed;
 pub use config::ConfigError;
 pub use credential::{Env, Secret, SecretSource};
+#[cfg(feature = "brighter")]
+pub use envelope::Envelope;
 pub use protected::Protected;
 
 /// What the names begin with that the clients of brokers log under. Turn it off: what matters is in the

@@ -19,7 +19,7 @@ pub struct Pattern {
 pub enum Place {
     Topic,
     Key,
-    /// By its name in lower case.
+    /// By its name, in any case.
     Header(String),
 }
 
@@ -103,7 +103,7 @@ impl Place {
             None if name == "topic" => Ok(Self::Topic),
             None if name == "key" => Ok(Self::Key),
             Some(("header", name)) if !name.trim().is_empty() => {
-                Ok(Self::Header(name.trim().to_ascii_lowercase()))
+                Ok(Self::Header(name.trim().to_owned()))
             }
             _ => Err(format!(
                 "has `{{{name}}}`, which means nothing: use {{topic}}, {{key}} or {{header:NAME}}"

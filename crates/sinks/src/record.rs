@@ -36,6 +36,11 @@ impl<'a> Record<'a> {
         self.get(name).map(RawValue::get)
     }
 
+    /// All fields, each with its JSON.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.fields.iter().map(|(name, value)| (name.as_ref(), value.get()))
+    }
+
     /// Whether it has no fields but these.
     pub fn only(&self, names: &[&str]) -> bool {
         self.fields.iter().all(|(field, _)| names.contains(&field.as_ref()))

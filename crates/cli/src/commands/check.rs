@@ -12,10 +12,11 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Reads the settings, opens the store and the outbox, and reaches every sink.
 pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
-    let sinks = relay::sinks(&app.config, &app.protected)?;
+    let making = relay::Making { protected: &app.protected, preset };
+    let sinks = relay::sinks(&app.config, making)?;
     relay::policies(&app.config)?;
     if !app.config.routes.is_empty() {
-        relay::plan(&app.config, None, &app.protected)?;
+        relay::plan(&app.config, None, making)?;
     }
     let reached: Vec<_> = sinks.into_iter().map(|sink| tokio::spawn(reach(sink))).collect();
     let mut found = vec![("store".to_owned(), store(app).await)];

@@ -5,7 +5,7 @@ mod watch;
 use crate::{
     app::App,
     args::outbox::RelayArgs,
-    config::relay::plan,
+    config::relay::{Making, plan},
     exit::Exit,
     out, outbox,
     show::{number, shadow},
@@ -32,7 +32,8 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     if args.shadow {
         return look(app, args.table.preset).await;
     }
-    let plan = plan(&app.config, args.to.as_deref(), &app.protected)?;
+    let making = Making { protected: &app.protected, preset: args.table.preset };
+    let plan = plan(&app.config, args.to.as_deref(), making)?;
     refuse_files(&plan).await?;
     let opened = outbox::open(app, args.table.preset).await?;
     let defaults = RelayOptions::new(worker_id());

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use tidegate::{
     RetryPolicy,
-    adopted::Mapping,
+    adopted::{Mapping, Preset},
     outbox::{OnDead, Pattern, Route},
     relay::{Plan, PlannedSink, TopicPolicy},
     sinks::Protected,
@@ -72,10 +72,13 @@ impl TryFrom<Table> for OutboxConfig {
     fn try_from(mut table: Table) -> Result<Self, String> {
         let keep = table.remove("keep").map(Span::deserialize).transpose();
         let keep = keep.map_err(|error| error.message().to_owned())?;
-        let known = (!table.is_empty()).then(|| Mapping::deserialize(table)).transpose();
-        let all = |message: &str| message.replacen("one of ", "one of `keep`, ", 1);
-        let table = known.map_err(|error| unknown_field(&all(error.message())))?;
-        Ok(Self { keep, table })
+        let min_age = table.remove("min_age").map(Span::deserialize).transpose();
+        let min_age = min_age.map_err(|error| error.message().to_owned())?.map(|span| span.0);
+        let is_mapped = min_age.is_some() || !table.is_empty();
+        let known = is_mapped.then(|| Mapping::deserialize(table)).transpose();
+        let all = |message: &str| message.replacen("one of ", "one of `keep`, `min_age`, ", 1);
+        let known = known.map_err(|error| unknown_field(&all(error.message())))?;
+        Ok(Self { keep, table: known.map(|mapping| Mapping { min_age, ..mapping }) })
     }
 }
 
@@ -105,10 +108,32 @@ impl TopicConfig {
     }
 }
 
+/// What all sinks of a relay are made with.
+#[derive(Clone, Copy)]
+pub struct Making<'a> {
+    /// Files that no sink may write to.
+    pub protected: &'a Protected,
+    /// A preset that goes before the one of the settings.
+    pub preset: Option<Preset>,
+}
+
+impl Making<'_> {
+    /// The envelope of sinks that do not say which: what the outbox holds is for consumers of the same library.
+    fn envelope(self, config: &Config) -> Option<&'static str> {
+        let declared = config.outbox.table.as_ref().and_then(|table| table.preset);
+        let preset = self.preset.or(declared);
+        (preset == Some(Preset::Brighter)).then_some("brighter")
+    }
+
+    fn sink(self, config: &Config, name: &str, declared: &Table) -> Result<PlannedSink> {
+        sinks::planned(name, declared, self.protected, self.envelope(config))
+    }
+}
+
 /// All sinks that are declared.
-pub fn sinks(config: &Config, protected: &Protected) -> Result<Vec<PlannedSink>> {
+pub fn sinks(config: &Config, making: Making<'_>) -> Result<Vec<PlannedSink>> {
     let declared = config.sinks.iter();
-    declared.map(|(name, declared)| sinks::planned(name, declared, protected)).collect()
+    declared.map(|(name, declared)| making.sink(config, name, declared)).collect()
 }
 
 /// What holds for topics.
@@ -116,8 +141,8 @@ pub fn policies(config: &Config) -> Result<Vec<(Pattern, TopicPolicy)>> {
     config.topics.iter().map(|it| Ok((Pattern(it.topic.clone()), it.policy()?))).collect()
 }
 
-/// Where messages go. With `to`, all go to that sink. No sink may write to protected files.
-pub fn plan(config: &Config, to: Option<&str>, protected: &Protected) -> Result<Plan> {
+/// Where messages go. With `to`, all go to that sink.
+pub fn plan(config: &Config, to: Option<&str>, making: Making<'_>) -> Result<Plan> {
     let policies = policies(config)?;
     let routes: Vec<Route> = match to {
         Some(sink) => vec![route("*", sink)],
@@ -133,7 +158,7 @@ pub fn plan(config: &Config, to: Option<&str>, protected: &Protected) -> Result<
     for route in &routes {
         if !sinks.iter().any(|sink| sink.name == route.sink) {
             let declared = declared(config, &route.sink)?;
-            sinks.push(sinks::planned(&route.sink, &declared, protected)?);
+            sinks.push(making.sink(config, &route.sink, &declared)?);
         }
     }
     Ok(Plan { sinks, routes, policies })
@@ -163,7 +188,8 @@ mod tests {
     use super::*;
 
     fn planned(text: &str) -> Result<Plan> {
-        plan(&super::super::parse(text)?, None, &Protected::default())
+        let making = Making { protected: &Protected::default(), preset: None };
+        plan(&super::super::parse(text)?, None, making)
     }
 
     #[test]
@@ -192,6 +218,28 @@ mod tests {
             let read = blocks.map(|block| super::super::parse(block).map(|_| ()));
             assert!(!read.collect::<Result<Vec<()>>>().unwrap().is_empty());
         }
+    }
+
+    #[test]
+    fn sinks_of_a_brighter_outbox_have_its_envelope_unless_they_say_otherwise() {
+        let envelope = |outbox: &str, preset| {
+            let config = super::super::parse(outbox).unwrap();
+            Making { protected: &Protected::default(), preset }.envelope(&config)
+        };
+        assert_eq!(envelope("[outbox]\npreset = 'brighter'", None), Some("brighter"));
+        assert_eq!(envelope("", Some(Preset::Brighter)), Some("brighter"));
+        assert_eq!(envelope("[outbox]\npreset = 'brighter'", Some(Preset::Debezium)), None);
+        assert_eq!(envelope("", None), None);
+    }
+
+    #[test]
+    fn a_minimum_age_is_part_of_the_mapping() {
+        let outbox = |text: &str| super::super::parse(text).unwrap().outbox;
+        let table = outbox("[outbox]\npreset = 'brighter'\nmin_age = '5s'").table.unwrap();
+        assert_eq!(table.min_age, Some(std::time::Duration::from_secs(5)));
+        assert_eq!(outbox("[outbox]\nmin_age = '5s'").table.unwrap().preset, None);
+        let error = super::super::parse("[outbox]\nmin_age = 'soon'").unwrap_err();
+        assert!(format!("{error:#}").contains("`soon` is no time"), "{error:#}");
     }
 
     #[test]

@@ -44,13 +44,15 @@ pub struct NewMessage {
 impl NewMessage {
     /// Refuses what no store would take.
     pub fn check(&self) -> Result<(), StoreError> {
-        refuse(self.topic_problem().or_else(|| self.key_problem()).or_else(|| self.problem()))
+        let problem = self.topic_problem().or_else(|| self.key_problem());
+        refuse(problem.or_else(|| self.problem()).or_else(|| self.json_problem()))
     }
 
     /// Refuses what no sink should get of what others have stored. They may have keys with control characters: to
-    /// refuse those now would not take them back.
-    pub fn check_stored(&self) -> Result<(), StoreError> {
-        refuse(self.topic_problem().or_else(|| self.problem()))
+    /// refuse those now would not take them back. With `any_payload`, it may be whatever it is declared to be.
+    pub fn check_stored(&self, any_payload: bool) -> Result<(), StoreError> {
+        let problem = self.topic_problem().or_else(|| self.problem());
+        refuse(problem.or_else(|| if any_payload { None } else { self.json_problem() }))
     }
 
     fn topic_problem(&self) -> Option<String> {
@@ -77,7 +79,6 @@ impl NewMessage {
                 too_long.then(|| "a delay is at most 100 years".into())
             })
             .or_else(|| nul_in_headers(&self.headers))
-            .or_else(|| self.json_problem())
     }
 
     fn json_problem(&self) -> Option<String> {
@@ -217,8 +218,8 @@ mod tests {
 
     #[test]
     fn what_others_stored_keeps_its_key() {
-        keyed("a\nb").check_stored().unwrap();
-        assert!(NewMessage { topic: "a\nb".to_owned(), ..keyed("k") }.check_stored().is_err());
-        assert!(keyed(&"k".repeat(MAX_KEY_BYTES + 1)).check_stored().is_err());
+        keyed("a\nb").check_stored(false).unwrap();
+        assert!(NewMessage { topic: "a\nb".to_owned(), ..keyed("k") }.check_stored(false).is_err());
+        assert!(keyed(&"k".repeat(MAX_KEY_BYTES + 1)).check_stored(false).is_err());
     }
 }

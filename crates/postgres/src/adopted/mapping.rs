@@ -1,7 +1,7 @@
 //! What a table of messages looks like: a preset, what differs from it, or everything by hand.
 
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 use tidegate_core::{Class, Kind, StoreError};
 
 /// How the rows of a table are messages. What is not said is the preset's, if there is one. Names of
@@ -46,6 +46,10 @@ pub struct Mapping {
     /// Only rows whose columns have these values.
     #[serde(rename = "where")]
     pub filter: BTreeMap<String, String>,
+    /// Only rows that were published at least so long ago, by the database's clock: for applications that send
+    /// their messages themselves, and leave only those to a relay that they could not send.
+    #[serde(skip)]
+    pub min_age: Option<Duration>,
 }
 
 /// Tables that many people have.

@@ -7,11 +7,9 @@ use super::{
     rows::lane,
 };
 use crate::decode::get;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use tidegate_core::{
     Headers, Message, MessageId, NewMessage, StoreError,
-    headers::{KEY_USE, ORDER_ONLY},
+    headers::{CONTENT_TYPE, KEY_USE, NoObject, ORDER_ONLY},
     outbox::{KeyHash, Origin},
 };
 use tokio_postgres::Row;
@@ -53,8 +51,8 @@ impl Found {
         });
         let payload = payload.unwrap_or_else(|| nothing(plan.payload_kind));
         let message = NewMessage { topic, key, payload, headers, delay: None };
-        let problem =
-            problem.or_else(|| message.check_stored().err().map(|error| in_short(&error)));
+        let checked = message.check_stored(plan.takes_any_payload);
+        let problem = problem.or_else(|| checked.err().map(|error| in_short(&error)));
         Ok(Self {
             row_key: get(OPERATION, row, "row_key")?,
             published_ms: get(OPERATION, row, "published_ms")?,
@@ -94,16 +92,7 @@ fn headers(
     row: &Row,
 ) -> Result<Result<Headers, String>, StoreError> {
     let unreadable = || Ok(Err(plan.table.encoding.problem("headers")));
-    let map = match texts.get(row, "header_map")? {
-        Some(Text::Bytes(_)) => return unreadable(),
-        map => map.map(Text::shown).filter(|text| !text.trim().is_empty()),
-    };
-    let map = map.as_deref().map(serde_json::from_str::<BTreeMap<String, Value>>);
-    let mut headers = match map {
-        None => Headers::new(),
-        Some(Ok(map)) => map.into_iter().filter_map(header).collect(),
-        Some(Err(_)) => return Ok(Err("its headers are no JSON object".to_owned())),
-    };
+    let mut headers = Headers::new();
     for ((name, _), value) in plan.headers.iter().zip(texts.get_all(row, "header_values")?) {
         match value {
             Some(Text::Read(value)) if !value.is_empty() => headers.set(name, value),
@@ -111,25 +100,34 @@ fn headers(
             _ => {}
         }
     }
+    let map = match texts.get(row, "header_map")? {
+        Some(Text::Bytes(_)) => return unreadable(),
+        map => map.map(Text::shown),
+    };
+    let map = map.as_deref().map(str::trim).filter(|map| !map.is_empty() && *map != "null");
+    if let Some(Err(NoObject)) = map.map(|map| headers.set_further(map, plan.local_headers)) {
+        return Ok(Err("its headers are no JSON object".to_owned()));
+    }
+    add_defaults(plan, &mut headers);
+    Ok(Ok(headers))
+}
+
+fn add_defaults(plan: &Plan, headers: &mut Headers) {
+    for (name, value) in plan.default_headers {
+        if headers.get_own(name).is_none() {
+            headers.set(name, *value);
+        }
+    }
     if plan.key_orders_only {
         headers.set(KEY_USE, ORDER_ONLY);
     }
-    let default = match plan.payload_kind {
+    let media_type = match plan.payload_kind {
         PayloadKind::Json => None,
         PayloadKind::Text => Some("text/plain"),
         PayloadKind::Bytes => Some("application/octet-stream"),
     };
-    if let Some(default) = default.filter(|_| headers.get("content-type").is_none()) {
-        headers.set("content-type", default);
-    }
-    Ok(Ok(headers))
-}
-
-fn header((name, value): (String, Value)) -> Option<(String, String)> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some((name, text)),
-        other => Some((name, other.to_string())),
+    if let Some(media_type) = media_type.filter(|_| headers.get(CONTENT_TYPE).is_none()) {
+        headers.set(CONTENT_TYPE, media_type);
     }
 }
 

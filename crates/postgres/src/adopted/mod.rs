@@ -101,7 +101,7 @@ impl Adopted {
         let keyless = self.plan.key.is_empty().then(|| {
             "messages have no key, so that nothing waits for a message that failed".to_owned()
         });
-        let preset = self.preset.and_then(Preset::remark).map(str::to_owned);
+        let preset = self.preset.and_then(|preset| preset.remark(self.plan.min_age));
         [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
     }
 

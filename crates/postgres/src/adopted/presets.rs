@@ -4,6 +4,7 @@ use super::{
     mapping::{Done, Mapping, PayloadKind, Pending, Preset},
     table::Table,
 };
+use std::time::Duration;
 
 /// Headers of a Brighter message, each with its column. Older installs lack some.
 const BRIGHTER_HEADERS: [(&str, &str); 16] = [
@@ -24,6 +25,13 @@ const BRIGHTER_HEADERS: [(&str, &str); 16] = [
     ("baggage", "baggage"),
     ("dataref", "dataref"),
 ];
+
+/// What Brighter takes for what a row does not say. (`text/plain` it is for bytes, too.)
+const BRIGHTER_DEFAULTS: &[(&str, &str)] =
+    &[("content-type", "text/plain"), ("message-type", "MT_NONE")];
+
+/// Names the producer to use, within the application.
+const BRIGHTER_LOCAL: &[&str] = &["paramore.brighter.ProducerTopic"];
 
 impl Preset {
     /// Where such a table may be, the first that exists.
@@ -50,18 +58,54 @@ impl Preset {
         self == Self::EntityOutbox
     }
 
+    /// Whether a payload need not be what its content type declares: Brighter keeps bodies that are bytes as
+    /// Base64 in a text column, under the content type of the bytes.
+    pub(super) fn takes_any_payload(self) -> bool {
+        self == Self::Brighter
+    }
+
+    /// Headers of messages that do not have them.
+    pub(super) fn default_headers(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::EntityOutbox | Self::Debezium => &[],
+            Self::Brighter => BRIGHTER_DEFAULTS,
+        }
+    }
+
+    /// Headers that are of no meaning outside of the application.
+    pub(super) fn local_headers(self) -> &'static [&'static str] {
+        match self {
+            Self::EntityOutbox | Self::Debezium => &[],
+            Self::Brighter => BRIGHTER_LOCAL,
+        }
+    }
+
     /// What people should know before they rely on it.
-    pub(super) fn remark(self) -> Option<&'static str> {
+    pub(super) fn remark(self, min_age: Option<Duration>) -> Option<String> {
         match self {
             Self::EntityOutbox => None,
             Self::Debezium => Some(
                 "Quarkus deletes its rows right after it has inserted them, for a reader of the log: a relay \
-                 sees none of them unless `quarkus.debezium-outbox.remove-after-insert` is false",
+                 sees none of them unless `quarkus.debezium-outbox.remove-after-insert` is false"
+                    .to_owned(),
             ),
-            Self::Brighter => Some(
-                "stop Brighter's own sweeper: it reads the newest first and would deliver the same rows",
-            ),
+            Self::Brighter => Some(who_else_sends(min_age)),
         }
+    }
+}
+
+/// Brighter's applications and its sweeper send the rows of an outbox, too.
+fn who_else_sends(min_age: Option<Duration>) -> String {
+    match min_age {
+        None => "applications that call `Post` or `ClearOutbox` send their messages themselves, and Brighter's \
+                 sweeper sends what is left: messages would be sent twice; let applications deposit without \
+                 clearing and stop the sweeper, or set `min_age`"
+            .to_owned(),
+        Some(age) => format!(
+            "rows of the last {} s are left to applications that call `Post` or `ClearOutbox`: there is no \
+             order between what they send and what is relayed; stop Brighter's sweeper",
+            age.as_secs_f64()
+        ),
     }
 }
 

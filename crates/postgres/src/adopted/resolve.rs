@@ -4,7 +4,7 @@ use super::{
     mapping::{Done, Mapping, PayloadKind, Pending, Preset, refused},
     table::{Column, Table},
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::StoreError;
 
 /// A table and how its rows are messages, all checked against the catalog.
@@ -22,12 +22,19 @@ pub(super) struct Plan {
     pub key_orders_only: bool,
     pub payload: Column,
     pub payload_kind: PayloadKind,
+    /// A payload need not be what its content type declares.
+    pub takes_any_payload: bool,
+    /// Headers of messages that do not have them.
+    pub default_headers: &'static [(&'static str, &'static str)],
+    /// Headers that are of no meaning outside of the application.
+    pub local_headers: &'static [&'static str],
     pub headers: Vec<(String, Column)>,
     pub headers_column: Option<Column>,
     pub attempts: Option<Column>,
     pub error: Option<Column>,
     pub published_at: Option<Column>,
     pub filter: Vec<(Column, String)>,
+    pub min_age: Option<Duration>,
 }
 
 /// Which rows are pending.
@@ -69,12 +76,16 @@ impl Plan {
             key_orders_only: mapping.preset.is_some_and(Preset::names_entities_itself),
             payload: table.column(&payload, "payload")?.clone(),
             payload_kind: mapping.payload_kind.unwrap_or_default(),
+            takes_any_payload: mapping.preset.is_some_and(Preset::takes_any_payload),
+            default_headers: mapping.preset.map_or(&[], Preset::default_headers),
+            local_headers: mapping.preset.map_or(&[], Preset::local_headers),
             headers: find.named(headers, "headers")?,
             headers_column: find.maybe(mapping.headers_column, "headers_column")?,
             attempts: find.maybe(mapping.attempts, "attempts")?,
             error: find.maybe(mapping.error, "error")?,
             published_at: find.maybe(mapping.published_at, "published_at")?.or(time),
             filter: find.values(mapping.filter)?,
+            min_age: mapping.min_age,
             order,
             table: table.clone(),
         };
@@ -89,6 +100,12 @@ impl Plan {
             return Err(refused(format!(
                 "messages of {table} have no topic: name its columns in `topic`, or give one to all of \
                  them with `topic_prefix`"
+            )));
+        }
+        if self.min_age.is_some() && self.published_at.is_none() {
+            return Err(refused(format!(
+                "`min_age` needs to know how old a row of {table} is: name the column with its time in \
+                 `published_at`"
             )));
         }
         if !self.is_identified() {
@@ -135,6 +152,7 @@ impl Mapping {
     /// What is said here goes before what a preset says.
     fn over(self, preset: Mapping) -> Mapping {
         let mut headers = preset.headers;
+        headers.retain(|name, _| !self.headers.keys().any(|own| own.eq_ignore_ascii_case(name)));
         headers.extend(self.headers);
         Mapping {
             preset: self.preset,
@@ -155,6 +173,7 @@ impl Mapping {
             error: self.error.or(preset.error),
             published_at: self.published_at.or(preset.published_at),
             filter: self.filter,
+            min_age: self.min_age,
         }
     }
 }

@@ -100,6 +100,7 @@ impl Parts {
                 format!("not exists (select from {table} t where {same_row} and {not})")
             }
         };
+        let aged = self.aged(plan);
         let (topic, key) = (self.topic(plan), joined(&plan.key, ":"));
         let (published, payload, encoding) = (published(plan), payload(plan), &plan.table.encoding);
         let values: Vec<String> =
@@ -122,6 +123,7 @@ impl Parts {
             ("table", table(&plan.table)),
             ("pending", pending),
             ("filter", filter),
+            ("aged", aged),
             ("chosen", chosen),
             ("row_key", row_key(plan)),
             ("no_headers", format!("null::{texts}")),
@@ -215,6 +217,17 @@ impl Parts {
             }
             Marked::Row => "true".to_owned(),
         }
+    }
+
+    /// Whether a row is old enough. One without a time is.
+    fn aged(&mut self, plan: &Plan) -> String {
+        let (Some(age), Some(column)) = (plan.min_age, &plan.published_at) else {
+            return "true".to_owned();
+        };
+        let age = self.value(&format!("{} ms", age.as_millis()), "interval");
+        let epoch = |time: &str| format!("extract(epoch from {time})");
+        let (published, now) = (epoch(&quoted(column)), epoch(&format!("now() - {age}")));
+        format!("({published} <= {now}) is not false")
     }
 
     fn topic(&mut self, plan: &Plan) -> String {
@@ -410,7 +423,8 @@ fn published(plan: &Plan) -> String {
     match &plan.published_at {
         Some(column) => {
             let column = quoted(column);
-            let known = format!("(extract(epoch from {column}) * 1000)::bigint");
+            // Cut, as others write times with milliseconds.
+            let known = format!("floor(extract(epoch from {column}) * 1000)::bigint");
             format!("coalesce(case when isfinite({column}) then {known} end, {now})")
         }
         None => now.to_owned(),

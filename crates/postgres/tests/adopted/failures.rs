@@ -12,7 +12,7 @@ use tidegate_core::{
     },
 };
 use tidegate_engine::relay::TopicPolicy;
-use tidegate_postgres::adopted::{Mapping, Preset};
+use tidegate_postgres::adopted::Mapping;
 
 fn somebody() -> AuditLine {
     AuditLine { who: "tester".to_owned(), why: "because".to_owned(), ..AuditLine::default() }
@@ -99,7 +99,14 @@ async fn a_row_that_is_no_message_is_set_aside_alone() {
             ('m3', 'a', null, '[1]', 'x'), ('m4', 'a', 'application/json', '{}', '{\"fine\": 1}')",
     )
     .await;
-    let adopted = adopt(&database, Mapping::of(Preset::Brighter)).await;
+    let mapping: Mapping = serde_json::from_str(
+        r#"{"table": "outbox", "id": ["messageid"], "order": ["id"], "pending": {"null": "dispatched"},
+            "done": {"now": "dispatched"}, "topic": ["topic"], "payload": "body",
+            "payload_kind": "text", "headers": {"content-type": "contenttype"},
+            "headers_column": "headerbag"}"#,
+    )
+    .unwrap();
+    let adopted = adopt(&database, mapping).await;
     let report = adopted.shadow().await.unwrap();
     assert_eq!((report.pending, report.poison, report.poison_rows.len()), (4, 3, 3));
 

@@ -178,7 +178,7 @@ async fn an_older_brighter_table_lacks_columns_and_has_bytes() {
     assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
     let got = &sink.got()[0];
     assert_eq!((&*got.payload, &got.key), ("hi", &None));
-    assert_eq!(got.headers.get("content-type"), Some("application/octet-stream"));
+    assert_eq!(got.headers.get("content-type"), Some("text/plain"), "as Brighter has it");
 }
 
 #[tokio::test]

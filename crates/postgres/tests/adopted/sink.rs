@@ -7,7 +7,7 @@ use std::{
         Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 use tidegate_core::{
     Headers, Sink,
@@ -23,6 +23,7 @@ pub struct Got {
     pub key: Option<String>,
     pub headers: Headers,
     pub payload: String,
+    pub published_ms: u128,
 }
 
 /// `flaky` succeeds at the third try, `bad` never unless it was mended, `strange` never, with a strange reason.
@@ -84,12 +85,14 @@ impl Fake {
         if payload.contains("flaky") && *tries < 3 {
             return Verdict::Retry("it is flaky".to_owned());
         }
+        let published = item.published_at.unwrap().duration_since(UNIX_EPOCH).unwrap();
         self.got.lock().unwrap().push(Got {
             id: item.id.to_owned(),
             topic: item.topic.to_owned(),
             key: item.key.map(str::to_owned),
             headers: item.headers.clone(),
             payload,
+            published_ms: published.as_millis(),
         });
         Verdict::Done
     }

@@ -2,7 +2,7 @@
 
 use super::connection::Credential;
 use crate::{
-    Allowed, ConfigError, Env, Secret, SecretSource,
+    Allowed, ConfigError, Env, Envelope, Secret, SecretSource,
     config::{max_group, timeout},
     seconds,
     server::{Scheme, Server},
@@ -34,6 +34,9 @@ pub struct Config {
     pub exchange: String,
     /// `{topic}` and `{key}` stand for an item's own; by default `{topic}`.
     pub routing_key: Option<String>,
+    /// Whose consumers read the messages.
+    #[serde(default)]
+    pub envelope: Envelope,
     /// Whether queues are declared. By default they must be there.
     pub declare: Option<Declare>,
     /// Most items in a group: 1 to 10,000, by default 1,000.

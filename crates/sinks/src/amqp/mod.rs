@@ -4,6 +4,7 @@
 //! least one queue: a message that no queue takes comes back and is not done.
 
 mod answer;
+mod brighter;
 mod config;
 mod connection;
 mod known;

@@ -1,8 +1,11 @@
 //! An item → a message: its routing key and its properties.
 
-use super::config::{Config, Declare};
+use super::{
+    brighter,
+    config::{Config, Declare},
+};
 use crate::{
-    ConfigError, beside,
+    ConfigError, Envelope, beside,
     config::TO_TOPIC,
     pattern::{Pattern, verbatim},
 };
@@ -10,14 +13,14 @@ use lapin::{
     BasicProperties,
     types::{AMQPValue, FieldTable, LongString, ShortString},
 };
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tidegate_core::{
     headers::{CONTENT_TYPE, JSON},
     sink::Item,
 };
 
 /// What a message's properties take up beside its headers, at most.
-const OTHER_PROPERTIES: usize = 1024;
+pub(super) const OTHER_PROPERTIES: usize = 1024;
 
 /// Written to disk before it is confirmed, if the queue is durable.
 const PERSISTENT: u8 = 2;
@@ -28,6 +31,7 @@ pub struct Form {
     exchange: ShortString,
     pub routing_key: Pattern,
     declares: bool,
+    envelope: Envelope,
 }
 
 /// A message to publish.
@@ -49,7 +53,7 @@ impl Form {
             .map_err(|_| ConfigError::new("exchange", "is longer than 255 bytes"))?;
         let routing_key = config.routing_key.as_deref().unwrap_or(TO_TOPIC);
         let routing_key = Pattern::parse("routing_key", routing_key)?;
-        Ok(Self { exchange, routing_key, declares })
+        Ok(Self { exchange, routing_key, declares, envelope: config.envelope })
     }
 
     /// Where messages go. Empty for the default exchange.
@@ -68,18 +72,26 @@ impl Form {
         if self.declares && routing_key.starts_with("amq.") {
             return Err(format!("the queue `{routing_key}` is reserved by RabbitMQ"));
         }
-        let content_type = item.headers.get(CONTENT_TYPE).unwrap_or(JSON);
-        let mut properties = BasicProperties::default()
-            .with_delivery_mode(PERSISTENT)
-            .with_message_id(short("id", item.id)?)
-            .with_content_type(short(CONTENT_TYPE, content_type)?)
-            .with_headers(headers(item, frame_max)?);
-        let published = item.published_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        if let Some(published) = published {
-            properties = properties.with_timestamp(published.as_secs());
-        }
+        let properties = match self.envelope {
+            Envelope::Tidegate => properties(item, frame_max)?,
+            Envelope::Brighter => brighter::properties(item, SystemTime::now(), frame_max)?,
+        };
+        let properties = properties.with_delivery_mode(PERSISTENT);
         Ok(Request { routing_key: short("routing key", &routing_key)?, properties })
     }
+}
+
+fn properties(item: &Item<'_>, frame_max: usize) -> Result<BasicProperties, String> {
+    let content_type = item.headers.get(CONTENT_TYPE).unwrap_or(JSON);
+    let properties = BasicProperties::default()
+        .with_message_id(short("id", item.id)?)
+        .with_content_type(short(CONTENT_TYPE, content_type)?)
+        .with_headers(headers(item, frame_max)?);
+    let published = item.published_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    Ok(match published {
+        Some(published) => properties.with_timestamp(published.as_secs()),
+        None => properties,
+    })
 }
 
 fn headers(item: &Item<'_>, frame_max: usize) -> Result<FieldTable, String> {
@@ -89,16 +101,31 @@ fn headers(item: &Item<'_>, frame_max: usize) -> Result<FieldTable, String> {
         // A length of one byte and one of four, and the value's type.
         size += name.len() + value.len() + 6;
         let value = AMQPValue::LongString(LongString::from(value));
-        table.insert(short("header", name)?, value);
+        table.insert(short("header", harmless(name))?, value);
     }
-    if size > frame_max {
-        return Err(format!("its headers are larger than RabbitMQ takes, {frame_max} bytes"));
-    }
+    fit(size, frame_max)?;
     Ok(table)
 }
 
+/// RabbitMQ routes by lists under these names, in this case only, and closes the channel for a text there.
+fn harmless(name: &str) -> &str {
+    match name {
+        "CC" => "cc",
+        "BCC" => "bcc",
+        name => name,
+    }
+}
+
+/// Properties are sent in one frame.
+pub(super) fn fit(size: usize, frame_max: usize) -> Result<(), String> {
+    if size > frame_max {
+        return Err(format!("its headers are larger than RabbitMQ takes, {frame_max} bytes"));
+    }
+    Ok(())
+}
+
 /// Names are at most 255 bytes long.
-fn short(what: &str, text: &str) -> Result<ShortString, String> {
+pub(super) fn short(what: &str, text: &str) -> Result<ShortString, String> {
     ShortString::try_new(text).map_err(|_| format!("its {what} is longer than 255 bytes"))
 }
 
@@ -121,7 +148,11 @@ mod tests {
 
     #[test]
     fn a_message_has_all_that_an_item_has() {
-        let own = Headers::from_iter([("content-type", "text/plain"), ("traceparent", "00-1")]);
+        let own = Headers::from_iter([
+            ("content-type", "text/plain"),
+            ("X-Tenant", "eu"),
+            ("BCC", "not a list"),
+        ]);
         let published_at = Some(UNIX_EPOCH + Duration::from_millis(7_900));
         let item = Item {
             topic: "orders",
@@ -139,7 +170,8 @@ mod tests {
         assert_eq!(properties.content_type().as_ref().unwrap().as_str(), "text/plain");
         let headers = properties.headers().as_ref().unwrap().inner();
         let names: Vec<_> = headers.keys().map(ShortString::as_str).collect();
-        assert_eq!(names, ["content-type", "tidegate-key", "tidegate-topic", "traceparent"]);
+        let expected = ["X-Tenant", "bcc", "content-type", "tidegate-key", "tidegate-topic"];
+        assert_eq!(names, expected);
         let plain =
             form("").unwrap().request(&Item { topic: "t", ..Item::record("1", "{}") }, FRAME);
         let content_type = plain.unwrap().properties.content_type().clone();

@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use tidegate_core::{
-    headers::{CLOUD_EVENTS, TRACEPARENT},
+    headers::{CLOUD_EVENTS, TRACEPARENT, attribute},
     sink::Item,
 };
 
@@ -33,7 +33,7 @@ pub fn structured(item: &Item<'_>, source: &str) -> Result<(HeaderMap, Vec<u8>),
         attributes.iter().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value)));
     let body = members.chain(data(item)).collect::<Vec<_>>().join(",");
     // What is about the payload's bytes is not about these.
-    let mut headers = passed_on(item, |name| !is_attribute(name) && !name.starts_with("content-"));
+    let mut headers = passed_on(item, |name| !is_attribute(name) && !is_about_bytes(name));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/cloudevents+json"));
     Ok((headers, format!("{{{body}}}").into_bytes()))
 }
@@ -67,24 +67,25 @@ fn attributes(item: &Item<'_>, source: &str) -> Result<Attributes, String> {
         (TRACEPARENT, item.headers.get(TRACEPARENT)),
         (TRACESTATE, item.headers.get(TRACESTATE)),
     ];
-    let usual = usual.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let declared = item
-        .headers
-        .iter()
-        .filter_map(|(name, value)| name.strip_prefix(CLOUD_EVENTS).map(|name| (name, value)));
+    let usual = usual.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let declared = item.headers.iter().filter_map(|(name, value)| Some((attribute(name)?, value)));
     let mut attributes = Attributes::new();
     for (name, value) in usual.chain(declared).filter(|(_, value)| !value.is_empty()) {
-        if !is_name(name) {
+        if !is_name(&name) {
             return Err(format!(
                 "header `{CLOUD_EVENTS}{name}` names no attribute of a CloudEvent: use lower-case \
                  letters and digits"
             ));
         }
-        attributes.insert(name.to_owned(), value.to_owned());
+        attributes.insert(name, value.to_owned());
     }
     attributes.remove("datacontenttype");
     attributes.insert("specversion".to_owned(), "1.0".to_owned());
     Ok(attributes)
+}
+
+fn is_about_bytes(name: &str) -> bool {
+    name.to_ascii_lowercase().starts_with("content-")
 }
 
 /// `data` is the event's, and no attribute.

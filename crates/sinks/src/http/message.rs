@@ -3,7 +3,7 @@
 use super::{config::OWN_HEADERS, signing};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tidegate_core::{
-    headers::{self, CLOUD_EVENTS},
+    headers::{self, attribute},
     sink::Item,
 };
 
@@ -47,7 +47,7 @@ pub fn passed_on(item: &Item<'_>, wanted: impl Fn(&str) -> bool) -> HeaderMap {
 
 /// Whether a header is an attribute of a CloudEvent.
 pub fn is_attribute(name: &str) -> bool {
-    name.starts_with(CLOUD_EVENTS)
+    attribute(name).is_some()
 }
 
 fn is_free(name: &HeaderName) -> bool {
@@ -75,8 +75,8 @@ mod tests {
         let sent = sent(&[
             ("Content-Type", "text/plain; charset=utf-8"),
             ("traceparent", "00-1-2-01"),
-            ("ce-type", "a b"),
-            ("content-encoding", "gzip"),
+            ("Ce-Type", "a b"),
+            ("Content-Encoding", "gzip"),
         ]);
         let expected = [
             "ce-type: a b",
@@ -90,13 +90,13 @@ mod tests {
     #[test]
     fn a_message_decides_nothing_about_the_connection() {
         let sent = sent(&[
-            ("host", "evil"),
-            ("content-length", "0"),
+            ("Host", "evil"),
+            ("Content-Length", "0"),
             ("transfer-encoding", "chunked"),
             ("connection", "close"),
             ("keep-alive", "1"),
             ("proxy-authorization", "x"),
-            ("authorization", "Bearer forged"),
+            ("Authorization", "Bearer forged"),
             ("cookie", "a=b"),
             ("webhook-signature", "v1,forged"),
             ("content-type", "a\nb: c"),

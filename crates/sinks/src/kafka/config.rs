@@ -1,7 +1,7 @@
 //! What a user declares of a Kafka sink.
 
 use crate::{
-    ConfigError, Env, SecretSource,
+    ConfigError, Env, Envelope, SecretSource,
     config::{max_group, timeout},
     pattern::Pattern,
     seconds,
@@ -40,6 +40,9 @@ pub struct Config {
     /// The topic; by default `{topic}`. `{key}` and `{header:NAME}` are known as well.
     #[serde(default = "topic")]
     pub topic: String,
+    /// Whose consumers read the records.
+    #[serde(default)]
+    pub envelope: Envelope,
     /// Most messages in a call: 1 to 10,000, by default 500.
     pub max_group: Option<usize>,
     /// How long a call may take; by default 60 s. A message has half of it.
@@ -88,8 +91,15 @@ impl Config {
         let message_timeout = self.timeout()? / 2;
         let mut client = ClientConfig::new();
         client.set("client.id", "tidegate");
-        // As Java's clients choose the partition, so that a key is in one for all.
-        client.set("partitioner", "murmur2_random");
+        // As the others choose the partition who write these records, so that a key is in one for all: clients
+        // of Java, or Brighter's producers.
+        client.set(
+            "partitioner",
+            match self.envelope {
+                Envelope::Tidegate => "murmur2_random",
+                Envelope::Brighter => "consistent_random",
+            },
+        );
         for (name, setting) in &self.settings {
             client.set(name, setting.value(name, env)?);
         }
@@ -173,6 +183,15 @@ mod tests {
         assert_eq!(get("message.timeout.ms"), "2000");
         assert_eq!(get("topic.metadata.propagation.max.ms"), "1000");
         assert_eq!((get("linger.ms"), get("partitioner")), ("1".into(), "random".into()));
+    }
+
+    #[test]
+    fn partitions_are_chosen_as_others_choose_them() {
+        let partitioner = |rest: &str| client(rest).unwrap().get("partitioner").unwrap().to_owned();
+        assert_eq!(partitioner(""), "murmur2_random");
+        assert_eq!(partitioner("envelope = 'brighter'"), "consistent_random");
+        let own = "envelope = 'brighter'\nsettings = { partitioner = 'murmur2' }";
+        assert_eq!(partitioner(own), "murmur2");
     }
 
     #[test]

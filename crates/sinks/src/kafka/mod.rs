@@ -16,7 +16,7 @@ mod request;
 
 pub use config::{Config, Setting};
 
-use crate::{ConfigError, Env, failure::Failure, pattern::Pattern, rounds::Rounds};
+use crate::{ConfigError, Env, Envelope, failure::Failure, pattern::Pattern, rounds::Rounds};
 use answer::{Fate, Scene, judge, outcome};
 use async_trait::async_trait;
 use producer::{Producers, Sender};
@@ -41,6 +41,7 @@ const CHECK: Duration = Duration::from_secs(5);
 pub struct Kafka {
     producers: Producers,
     topic: Pattern,
+    envelope: Envelope,
     timeout: Duration,
     capabilities: SinkCapabilities,
 }
@@ -74,7 +75,8 @@ impl Kafka {
             budgets: Vec::new(),
         };
         let producers = Producers::start(config.client(env)?)?;
-        Ok(Self { producers, topic, timeout: config.timeout()?, capabilities })
+        let (envelope, timeout) = (config.envelope, config.timeout()?);
+        Ok(Self { producers, topic, envelope, timeout, capabilities })
     }
 
     async fn send_all(&self, items: &[Item<'_>]) -> Outcome {
@@ -112,7 +114,7 @@ impl Kafka {
         let sent: Vec<Sent> = topics
             .iter()
             .zip(round)
-            .map(|(topic, &at)| hand_over(sender, topic, &items[at]))
+            .map(|(topic, &at)| self.hand_over(sender, topic, &items[at]))
             .collect();
         let mut verdicts = Vec::with_capacity(round.len());
         for (sent, topic) in sent.into_iter().zip(&topics) {
@@ -132,6 +134,17 @@ impl Kafka {
             verdicts.push(seen.verdict(fate));
         }
         verdicts
+    }
+
+    fn hand_over(&self, sender: &Sender, topic: &Result<String, String>, item: &Item<'_>) -> Sent {
+        let topic = topic.as_ref().map_err(String::clone);
+        match topic.and_then(|topic| request::record(self.envelope, topic, item)) {
+            Ok(record) => match sender.producer.send_result(record) {
+                Ok(report) => Sent::Away(report),
+                Err((error, _)) => Sent::Failed(code(&error)),
+            },
+            Err(reason) => Sent::Unfit(reason),
+        }
     }
 
     /// Waits for what becomes of a message; what is still away at the end of the call is given up.
@@ -158,16 +171,6 @@ impl Seen {
         };
         self.silent &= verdict == Verdict::Done;
         verdict
-    }
-}
-
-fn hand_over(sender: &Sender, topic: &Result<String, String>, item: &Item<'_>) -> Sent {
-    match topic {
-        Ok(topic) => match sender.producer.send_result(request::record(topic, item)) {
-            Ok(report) => Sent::Away(report),
-            Err((error, _)) => Sent::Failed(code(&error)),
-        },
-        Err(reason) => Sent::Unfit(reason.clone()),
     }
 }
 

@@ -1,10 +1,15 @@
 //! Items → records of Kafka.
 
-use crate::pattern::{Pattern, verbatim};
+use crate::{
+    Envelope,
+    brighter::{Message, kafka},
+    pattern::{Pattern, verbatim},
+};
 use rdkafka::{
     message::{Header, OwnedHeaders},
     producer::FutureRecord,
 };
+use std::time::SystemTime;
 use tidegate_core::sink::Item;
 
 /// The longest name of a topic.
@@ -25,17 +30,34 @@ pub fn topic(pattern: &Pattern, item: &Item<'_>) -> Result<String, String> {
     Ok(topic)
 }
 
-/// The record for an item. Its id comes last: of headers with one name, the last counts.
-pub fn record<'a>(topic: &'a str, item: &Item<'a>) -> FutureRecord<'a, str, [u8]> {
-    let own = item.headers.iter();
-    let headers = own.chain([(ID, item.id)]).fold(OwnedHeaders::new(), |headers, (key, value)| {
-        headers.insert(Header { key, value: Some(value) })
-    });
-    let record = FutureRecord::to(topic).payload(item.payload).headers(headers);
-    match item.key {
-        Some(key) => record.key(key),
-        None => record,
+/// The record for an item, or what is wrong with the item.
+pub fn record<'a>(
+    envelope: Envelope,
+    topic: &'a str,
+    item: &Item<'a>,
+) -> Result<FutureRecord<'a, str, [u8]>, String> {
+    let record = FutureRecord::to(topic).payload(item.payload);
+    match envelope {
+        Envelope::Tidegate => {
+            // Of headers with one name, the last counts.
+            let record = record.headers(headers(item.headers.iter().chain([(ID, item.id)])));
+            Ok(match item.key {
+                Some(key) => record.key(key),
+                None => record,
+            })
+        }
+        Envelope::Brighter => {
+            let made = kafka::record(&Message::read(item, SystemTime::now())?);
+            let pairs = made.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            Ok(record.headers(headers(pairs)).key(made.key))
+        }
     }
+}
+
+fn headers<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> OwnedHeaders {
+    pairs.fold(OwnedHeaders::new(), |headers, (key, value)| {
+        headers.insert(Header { key, value: Some(value) })
+    })
 }
 
 #[cfg(test)]
@@ -59,9 +81,9 @@ mod tests {
 
     #[test]
     fn all_of_a_message_is_in_its_record() {
-        let headers = Headers::from_iter([("traceparent", "00"), ("id", "own")]);
+        let headers = Headers::from_iter([("X-Trace", "00"), ("id", "own")]);
         let item = Item { key: Some("7"), headers: &headers, ..Item::record("m-1", "{}") };
-        let record = record("orders", &item);
+        let record = record(Envelope::Tidegate, "orders", &item).unwrap();
         assert_eq!(
             (record.topic, record.key, record.payload),
             ("orders", Some("7"), Some(&b"{}"[..]))
@@ -70,6 +92,17 @@ mod tests {
         let pairs: Vec<_> =
             sent.iter().map(|it| (it.key.to_owned(), it.value.unwrap().to_vec())).collect();
         let pair = |key: &str, value: &str| (key.to_owned(), value.as_bytes().to_vec());
-        assert_eq!(pairs, [pair("id", "own"), pair("traceparent", "00"), pair("id", "m-1")]);
+        assert_eq!(pairs, [pair("id", "own"), pair("X-Trace", "00"), pair("id", "m-1")]);
+    }
+
+    #[test]
+    fn a_record_for_brighter_has_a_key_even_if_it_is_empty() {
+        let headers = Headers::from_iter([("message-type", "MT_COMMAND")]);
+        let item = Item { topic: "orders", headers: &headers, ..Item::record("m-1", "{}") };
+        let record = record(Envelope::Brighter, "orders", &item).unwrap();
+        assert_eq!((record.key, record.payload), (Some(""), Some(&b"{}"[..])));
+        let sent = record.headers.unwrap();
+        let first = sent.iter().next().unwrap();
+        assert_eq!((first.key, first.value), ("MessageType", Some(&b"MT_COMMAND"[..])));
     }
 }

@@ -74,13 +74,22 @@ fn headers(item: &Item<'_>) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in beside::headers(item) {
         let unsendable = || format!("its header `{}` cannot be sent", name.escape_debug());
-        let name: HeaderName = name.parse().map_err(|_| unsendable())?;
+        let name: HeaderName = harmless(name).parse().map_err(|_| unsendable())?;
         let value: HeaderValue = value.parse().map_err(|_| unsendable())?;
         headers.insert(name, value);
     }
     let id: HeaderValue = item.id.parse().map_err(|_| "its id cannot be sent".to_owned())?;
     headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
     Ok(headers)
+}
+
+/// JetStream obeys headers such as `Nats-Rollup`, which empties a stream, in this case only. A message must
+/// not command it.
+fn harmless(name: &str) -> Cow<'_, str> {
+    match name.get(..5) {
+        Some(prefix) if prefix.eq_ignore_ascii_case("nats-") => name.to_ascii_lowercase().into(),
+        _ => name.into(),
+    }
 }
 
 #[cfg(test)]
@@ -127,13 +136,18 @@ mod tests {
 
     #[test]
     fn headers_travel_with_what_tells_messages_apart() {
-        let own = Headers::from_iter([("content-type", "text/plain"), ("ce-type", "x")]);
+        let own = Headers::from_iter([
+            ("content-type", "text/plain"),
+            ("X-Tenant", "x"),
+            ("Nats-Rollup", "all"),
+        ]);
         let item = Item { topic: "t", key: Some("k k"), headers: &own, ..Item::record("7", "{}") };
         let request = form("{topic}").unwrap().request(&item).unwrap();
         let headers = request.message.outbound_message(request.subject).headers.unwrap();
         let expected = [
             ("content-type", "text/plain"),
-            ("ce-type", "x"),
+            ("X-Tenant", "x"),
+            ("nats-rollup", "all"),
             ("tidegate-topic", "t"),
             ("tidegate-key", "k k"),
             ("Nats-Msg-Id", "7"),

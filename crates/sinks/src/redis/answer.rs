@@ -4,15 +4,27 @@ use crate::{broker::Reply, failure::Failure, reason::clean};
 use ::redis::{ErrorKind, RedisError};
 use tidegate_core::sink::Verdict;
 
-/// What became of an entry that was not appended.
-pub fn refused(error: &RedisError, stream: &str) -> Reply {
+/// What a name must stand for in Redis.
+pub const STREAM: &str = "stream";
+pub const LIST: &str = "list or set as Brighter has them";
+
+/// What became of an entry that was not appended to what has this name and should be of this kind.
+pub fn refused(error: &RedisError, name: &str, kind: &str) -> Reply {
     match error.code() {
         Some("WRONGTYPE") => Ok(Verdict::Retry(format!(
-            "`{stream}` is there, but is no stream: remove it or use another name"
+            "`{name}` is there, but is no {kind}: remove it or use another name"
         ))),
         Some("ERR") if !is_general(error) => Ok(Verdict::Retry(said(error))),
         _ => Err(failure(error)),
     }
+}
+
+/// Nothing may be larger than `largest`: Redis would hang up.
+pub fn fits(size: usize, largest: usize) -> Result<(), String> {
+    if size > largest {
+        return Err(format!("it is larger than Redis takes (proto-max-bulk-len {largest})"));
+    }
+    Ok(())
 }
 
 /// Why Redis does nothing, for whatever it is asked.
@@ -82,7 +94,7 @@ mod tests {
     }
 
     fn of(line: &str) -> Reply {
-        refused(&error(line), "orders")
+        refused(&error(line), "orders", STREAM)
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a user declares of a Redis sink.
 
 use crate::{
-    Allowed, ConfigError, Env, SecretSource,
+    Allowed, ConfigError, Env, Envelope, SecretSource,
     config::{max_group, timeout},
     seconds,
     server::{Scheme, Server},
@@ -30,6 +30,11 @@ pub struct Config {
     /// Keeps about so many entries in a stream and loses the oldest, read or not. By default all
     /// are kept.
     pub maxlen: Option<NonZeroU64>,
+    /// Whose consumers read the messages. Those of Brighter read lists, and no streams.
+    #[serde(default)]
+    pub envelope: Envelope,
+    /// How many seconds a message is kept that nobody has read; with Brighter's envelope. By default for ever.
+    pub ttl: Option<NonZeroU64>,
     /// Most items in a group: 1 to 10,000, by default 1,000.
     pub max_group: Option<usize>,
     /// How long a delivery may take; by default 60 s.

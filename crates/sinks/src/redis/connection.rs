@@ -3,8 +3,8 @@
 use super::answer;
 use crate::{dialer::Stream, failure::Failure};
 use ::redis::{
-    AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisError, Value, aio::MultiplexedConnection,
-    cmd,
+    AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value,
+    aio::MultiplexedConnection, cmd,
 };
 use tokio::task::JoinHandle;
 
@@ -49,6 +49,13 @@ impl Connection {
     /// The answer to one command; an error that Redis answers is an error.
     pub async fn ask(&self, command: Cmd) -> Result<Value, RedisError> {
         self.inner.clone().send_packed_command(&command).await.and_then(Value::extract_error)
+    }
+
+    /// The answers to commands that are carried out together; if Redis answers one with an error, that error.
+    pub async fn ask_all(&self, commands: &Pipeline) -> Result<Vec<Value>, RedisError> {
+        // Only the answer to the last one, EXEC, tells what became of them.
+        let sent = self.inner.clone().send_packed_commands(commands, commands.len() + 1, 1).await?;
+        sent.into_iter().map(Value::extract_error).collect()
     }
 
     /// Not everybody may ask for settings; whoever is refused for another reason is told so early.

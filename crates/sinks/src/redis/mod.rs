@@ -1,17 +1,18 @@
-//! Redis: each item becomes an entry of a stream.
+//! Redis: each item becomes an entry of a stream, or of the lists that Brighter's consumers read.
 //!
-//! Done means that Redis has answered the XADD. It does not recognize an entry that comes again after
-//! a lost answer: whoever reads the stream can, by the field `id`.
+//! Done means that Redis has answered the XADD or, for lists, the transaction. It does not recognize a message
+//! that comes again after a lost answer: whoever reads it can, by its id.
 
 mod answer;
 mod config;
 mod connection;
+mod lists;
 mod request;
 
 pub use config::Config;
 
 use crate::{
-    ConfigError, Env,
+    ConfigError, Env, Envelope,
     broker::{Broker, Protocol, Reply},
     client::Settings,
     dialer::Dialer,
@@ -22,14 +23,15 @@ use ::redis::{RedisConnectionInfo, cmd};
 use async_trait::async_trait;
 use connection::Connection;
 use futures_util::future::join_all;
+use lists::Lists;
 use request::Form;
 use std::time::Duration;
 use tidegate_core::sink::{Answer, Delivery, Item, Sink, SinkCapabilities, SinkError, Verdict};
 use tokio::time::{Instant, timeout_at};
 
-/// Appends to streams of Redis.
+/// Appends to streams or lists of Redis.
 #[derive(Debug)]
-pub struct Redis(Broker<Streams>);
+pub struct Redis(Broker<Writer>);
 
 impl Redis {
     /// A sink as declared. `env` looks up the variables that hold secrets. Nothing is sent.
@@ -44,22 +46,49 @@ impl Redis {
         };
         let dialer =
             Dialer::new(settings, std::slice::from_ref(&server), config.password.is_some())?;
-        let protocol = Streams { server, dialer, info, form: Form::new(config)? };
+        let layout = match config.envelope {
+            Envelope::Tidegate => Layout::Streams(Form::new(config)?),
+            Envelope::Brighter => Layout::Lists(Lists::new(config)?),
+        };
+        let protocol = Writer { server, dialer, info, layout };
         Ok(Self(Broker::new("redis", protocol, config.max_group()?, timeout)))
     }
 }
 
-/// How messages get into streams.
-struct Streams {
+/// Where messages are kept.
+enum Layout {
+    Streams(Form),
+    Lists(Lists),
+}
+
+/// How messages get to Redis.
+struct Writer {
     server: Server,
     dialer: Dialer,
     /// Who asks, and for which database. It holds the password.
     info: RedisConnectionInfo,
-    form: Form,
+    layout: Layout,
+}
+
+impl Layout {
+    async fn append(&self, connection: &Connection, item: &Item<'_>) -> Reply {
+        let form = match self {
+            Self::Lists(lists) => return lists.push(connection, item).await,
+            Self::Streams(form) => form,
+        };
+        let request = match form.request(item, connection.largest()) {
+            Ok(request) => request,
+            Err(reason) => return Ok(Verdict::Dead(reason)),
+        };
+        match connection.ask(request.command).await {
+            Ok(_) => Ok(Verdict::Done),
+            Err(error) => answer::refused(&error, &request.stream, answer::STREAM),
+        }
+    }
 }
 
 #[async_trait]
-impl Protocol for Streams {
+impl Protocol for Writer {
     type Connection = Connection;
 
     fn place(&self) -> String {
@@ -86,15 +115,8 @@ impl Protocol for Streams {
         deadline: Instant,
     ) -> Vec<Reply> {
         join_all(items.iter().map(async |item| {
-            let request = match self.form.request(item, connection.largest()) {
-                Ok(request) => request,
-                Err(reason) => return Ok(Verdict::Dead(reason)),
-            };
-            match timeout_at(deadline, connection.ask(request.command)).await {
-                Ok(Ok(_)) => Ok(Verdict::Done),
-                Ok(Err(error)) => answer::refused(&error, &request.stream),
-                Err(_) => Err(Failure::TimedOut),
-            }
+            let appended = timeout_at(deadline, self.layout.append(connection, item)).await;
+            appended.unwrap_or(Err(Failure::TimedOut))
         }))
         .await
     }

@@ -1,6 +1,6 @@
 //! An item → an entry of a stream.
 
-use super::config::Config;
+use super::{answer, config::Config};
 use crate::{
     ConfigError,
     config::TO_TOPIC,
@@ -25,19 +25,21 @@ pub struct Request {
 
 impl Form {
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        if config.ttl.is_some() {
+            let problem =
+                "is for lists: streams are bounded by `maxlen`; or use envelope = \"brighter\"";
+            return Err(ConfigError::new("ttl", problem));
+        }
         let stream = config.stream.as_deref().unwrap_or(TO_TOPIC);
         Ok(Self { stream: Pattern::parse("stream", stream)?, maxlen: config.maxlen })
     }
 
-    /// The entry for an item, or what is wrong with the item. Nothing in it may be larger than
-    /// `largest`: Redis would hang up.
+    /// The entry for an item, or what is wrong with the item.
     pub fn request(&self, item: &Item<'_>, largest: usize) -> Result<Request, String> {
         let stream = self.stream.fill(item, verbatim)?;
         let headers = serde_json::to_string(item.headers)
             .map_err(|error| format!("its headers cannot be written as JSON: {error}"))?;
-        if item.payload.len().max(headers.len()) > largest {
-            return Err(format!("it is larger than Redis takes (proto-max-bulk-len {largest})"));
-        }
+        answer::fits(item.payload.len().max(headers.len()), largest)?;
         let mut command = cmd("XADD");
         command.arg(&stream);
         if let Some(maxlen) = self.maxlen {
@@ -75,7 +77,7 @@ mod tests {
 
     #[test]
     fn an_entry_has_all_that_an_item_has() {
-        let own = Headers::from_iter([("content-type", "text/plain"), ("ce-type", "x")]);
+        let own = Headers::from_iter([("content-type", "text/plain"), ("X-Type", "x")]);
         let published_at = Some(UNIX_EPOCH + Duration::from_millis(7_900));
         let item = Item {
             topic: "orders",
@@ -85,7 +87,7 @@ mod tests {
             ..Item::record("m1", "{}")
         };
         let expected = "XADD|a-orders|MAXLEN|~|9|*|id|m1|topic|orders|key|k|published_at|7900|\
-                        headers|{\"ce-type\":\"x\",\"content-type\":\"text/plain\"}|payload|{}";
+                        headers|{\"X-Type\":\"x\",\"content-type\":\"text/plain\"}|payload|{}";
         assert_eq!(words("stream = 'a-{topic}'\nmaxlen = 9", &item).join("|"), expected);
         let item = Item { topic: "t", ..Item::record("1", "{}") };
         let expected = "XADD|t|*|id|1|topic|t|headers|{}|payload|{}";

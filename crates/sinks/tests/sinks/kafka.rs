@@ -16,19 +16,19 @@ use tidegate_core::{
 };
 use tidegate_sinks::kafka::Kafka;
 
-type Cluster = MockCluster<'static, DefaultProducerContext>;
+pub type Cluster = MockCluster<'static, DefaultProducerContext>;
 
-const TOPIC: &str = "orders";
+pub const TOPIC: &str = "orders";
 
 /// A cluster with one broker, and the topic with as many partitions.
-fn cluster(partitions: i32) -> Cluster {
+pub fn cluster(partitions: i32) -> Cluster {
     let cluster = MockCluster::new(1).unwrap();
     assert!(cluster.bootstrap_servers().starts_with("127.0.0.1:"), "bound to loopback only");
     cluster.create_topic(TOPIC, partitions, 1).unwrap();
     cluster
 }
 
-fn sink(cluster: &Cluster, rest: &str) -> Kafka {
+pub fn sink(cluster: &Cluster, rest: &str) -> Kafka {
     try_sink(&format!("brokers = ['{}']\n{rest}", cluster.bootstrap_servers())).unwrap()
 }
 
@@ -63,7 +63,7 @@ async fn deliver_in_the_end(sink: &Kafka, messages: &[(Option<&str>, &str)]) {
 }
 
 /// The payloads in a topic with one partition, in their order, with key and headers.
-fn stored(cluster: &Cluster) -> Vec<(Option<String>, String, Vec<String>)> {
+pub fn stored(cluster: &Cluster) -> Vec<(Option<String>, String, Vec<String>)> {
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", cluster.bootstrap_servers())
         .set("group.id", "test")

@@ -29,6 +29,8 @@ mod aws_answers;
 mod aws_order;
 #[cfg(feature = "aws")]
 mod aws_stub;
+#[cfg(feature = "brighter")]
+mod brighter;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]
 mod broker_docs;
 #[cfg(any(feature = "nats", feature = "amqp", feature = "redis", feature = "aws"))]

@@ -49,7 +49,7 @@ cross join lateral (
         from (
             select t.*, row_number() over w as tidegate_place, sum({bytes}) over w as tidegate_bytes
             from {table} t
-            where {pending} and {filter} and {from_front}
+            where {pending} and {filter} and {aged} and {from_front}
                 and {row_key} not in (select unnest($7))
                 and not tidegate.is_set_aside($1, {row_key})
                 and (r.takes is null or coalesce({topic}, '') ~ r.takes)

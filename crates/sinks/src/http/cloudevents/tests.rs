@@ -43,7 +43,7 @@ fn what_the_publisher_sets_goes_first() {
     let event = event(
         &[
             ("ce-type", "com.acme.paid"),
-            ("ce-subject", "invoice"),
+            ("Ce-Subject", "invoice"),
             ("ce-source", "/shop"),
             ("ce-tenant", "north"),
             ("ce-specversion", "0.3"),
