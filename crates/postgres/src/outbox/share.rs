@@ -51,6 +51,9 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
     let Some(epoch) = get::<Option<String>>(OPERATION, first, "epoch")?.map(Epoch) else {
         return Ok(None);
     };
+    if epoch != request.epoch && !request.held.is_empty() {
+        return lease_anew(pool, request).await;
+    }
     if get(OPERATION, first, "ids_restarted")? {
         return Err(super::ids_restarted(OPERATION));
     }
@@ -82,6 +85,14 @@ async fn try_share(pool: &Pool, request: &Share) -> Result<Option<Shared>, Store
     };
     let (gained, relays) = (gained.into_values().collect(), relays as usize);
     Ok(Some(Shared { epoch, settled, gained, lost, surplus, relays }))
+}
+
+/// What a relay was leased in another epoch it does not hold.
+async fn lease_anew(pool: &Pool, request: &Share) -> Result<Option<Shared>, StoreError> {
+    let lost: Vec<Lane> = request.held.iter().map(|lease| lease.lane).collect();
+    let anew = Share { held: Vec::new(), ..request.clone() };
+    let shared = Box::pin(try_share(pool, &anew)).await?;
+    Ok(shared.map(|shared| Shared { lost, ..shared }))
 }
 
 /// New lanes, and the number of the relay's last settlement.

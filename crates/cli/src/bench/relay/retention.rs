@@ -11,7 +11,7 @@ use std::{
 };
 use tidegate::{
     OutboxStore,
-    outbox::{ClaimRequest, GiveBack, LaneLease, Place, Reader, Share},
+    outbox::{ClaimRequest, Epoch, GiveBack, LaneLease, Place, Reader, Share},
     relay::RelayOptions,
     worker_id,
 };
@@ -92,6 +92,7 @@ impl<'a> AllLanes<'a> {
         let options = RelayOptions::new(relay.clone());
         let share = Share {
             relay: relay.clone(),
+            epoch: Epoch::default(),
             held: Vec::new(),
             routes: Vec::new(),
             lease: options.lease,
