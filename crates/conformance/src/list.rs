@@ -234,6 +234,7 @@ macro_rules! __each_case {
                 a_settlement_that_skips_a_number_is_refused,
                 a_relay_that_starts_afresh_goes_on,
                 another_epoch_is_noticed,
+                lanes_of_another_epoch_are_not_renewed,
                 a_settlement_of_lost_lanes_has_no_number;
             outbox_due(every):
                 a_head_comes_with_some_of_those_behind_it,

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::outbox::Aside;
 use tidegate_sim::relay::{Ending, Event, Hazards, Scenario, check, check_seed, simulate};
 
@@ -67,6 +67,29 @@ fn a_store_that_goes_back_in_time_loses_nothing_that_it_has() {
         broken.len(),
         &broken[..broken.len().min(5)]
     );
+}
+
+/// In some of these worlds a relay renews its lanes before anything else tells it that the store went back, also if
+/// fences tell nothing. Otherwise they would not show that it notices.
+#[test]
+fn relays_renew_lanes_of_a_store_that_went_back() {
+    let mut renewals = [0; 2];
+    for seed in 0..120 {
+        let scenario = Scenario::going_back(seed);
+        let mut fences = scenario.go_backs.iter().map(|go_back| go_back.fences);
+        let (mut last, mut told) = (None, BTreeSet::new());
+        for entry in simulate(&scenario).unwrap().history {
+            match entry.event {
+                Event::WentBack(_) => (last, told) = (fences.next(), BTreeSet::new()),
+                Event::Renewed if told.insert(entry.life) => {
+                    last.into_iter().for_each(|fences| renewals[usize::from(fences)] += 1);
+                }
+                Event::Noticed | Event::Started => drop(told.insert(entry.life)),
+                _ => {}
+            }
+        }
+    }
+    assert!(renewals.iter().all(|times| *times > 20), "{renewals:?}");
 }
 
 #[test]

@@ -115,8 +115,8 @@ fn told(message: &Message) -> [String; 4] {
 /// All messages in the order in which a relay with all lanes reads them.
 async fn read_all(store: &Postgres) -> Vec<Message> {
     let relay = WorkerId("a relay".to_owned());
-    let share =
-        Share { relay, held: Vec::new(), routes: Vec::new(), lease: Duration::from_secs(60) };
+    let (epoch, held, routes) = Default::default();
+    let share = Share { relay, epoch, held, routes, lease: Duration::from_secs(60) };
     let shared = store.share_lanes(share).await.unwrap();
     let (epoch, lanes) = (shared.epoch, shared.gained);
     let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };

@@ -144,7 +144,7 @@ impl Relay {
 
     async fn share_once(&mut self, lease: Duration) -> Shared {
         let (relay, held, routes) = (self.id.clone(), self.leases(), self.routes.clone());
-        let request = Share { relay, held, routes, lease };
+        let request = Share { relay, epoch: self.epoch.clone(), held, routes, lease };
         let shared = self.bench.store.share_lanes(request).await.expect("share lanes");
         shared.lost.iter().for_each(|lane| drop(self.lanes.remove(lane)));
         self.epoch = shared.epoch.clone();

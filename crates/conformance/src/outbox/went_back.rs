@@ -1,7 +1,7 @@
 //! A relay notices when the store is not where it left it (law 16).
 
 use super::{
-    relay::{Relay, retry},
+    relay::{Relay, ids, retry},
     settle::started,
 };
 use crate::harness::{AT_ONCE, Bench, LATER};
@@ -70,6 +70,31 @@ pub(crate) async fn another_epoch_is_noticed(bench: Bench) {
     (relay.epoch, relay.number) = (present, 1);
     relay.lanes.values_mut().for_each(|held| held.cursor = read[0].id.0);
     assert_eq!(relay.read().await.len(), 1);
+}
+
+/// Whatever a relay holds from another epoch, and whether it has settled there or not: it gets its lanes anew, from
+/// what is stored, and what it held proves nothing.
+pub(crate) async fn lanes_of_another_epoch_are_not_renewed(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), Some("l"), Some("k")]).await;
+    for settled in [None, Some(0), Some(1)] {
+        if let Some(place) = settled {
+            relay.step().to(read[place].id).send().await;
+        }
+        let stored = settled.map_or(0, |place: usize| read[place].id.0);
+        let mut twin = Relay::new(&bench, "a");
+        (twin.lanes, twin.epoch) = (relay.lanes.clone(), relay.epoch.clone());
+        twin.number = relay.number;
+        // It is further than the store.
+        relay.lanes.values_mut().for_each(|held| held.cursor = read[2].id.0);
+        relay.epoch = Epoch("of another life".to_owned());
+        let shared = relay.share(LATER).await;
+        assert_eq!((shared.lost.len(), shared.gained.len()), (64, 64));
+        assert!(shared.gained.iter().all(|gained| gained.cursor == stored), "{shared:?}");
+        let left = read.iter().map(|message| message.id).filter(|id| id.0 > stored);
+        assert_eq!(ids(&relay.read().await), left.collect::<Vec<_>>());
+        let late = twin.step().to(read[2].id).build();
+        assert_eq!(bench.settle_messages(late).await.late.len(), 64, "its fences are old");
+    }
 }
 
 /// Nothing of a settlement was taken whose lanes are all somebody else's: the next one has its number.

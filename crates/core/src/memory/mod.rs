@@ -134,6 +134,14 @@ impl Row {
 pub struct Saved(Content);
 
 impl Content {
+    /// Goes back to what was stored, in another epoch. No fence is given away twice.
+    fn restore(&mut self, saved: &Saved) {
+        let (epoch, last_fence) = (self.outbox.epoch() + 1, self.last_fence);
+        *self = saved.0.clone();
+        self.last_fence = last_fence;
+        self.outbox.set_epoch(epoch);
+    }
+
     fn next_fence(&mut self, noise: u64) -> Fence {
         self.last_fence += 1;
         Fence(stamp(self.last_fence, noise))
@@ -155,11 +163,13 @@ impl Memory {
     /// knows more than that has to notice.
     pub fn go_back(&self, saved: &Saved) {
         let mut content = self.content();
-        let epoch = content.outbox.epoch() + 1;
-        let last_fence = content.last_fence;
-        *content = saved.0.clone();
-        content.last_fence = last_fence;
-        content.begin_epoch(epoch);
+        content.restore(saved);
+        content.begin_epoch();
+    }
+
+    /// The same, but the fences of lanes are as they were stored: nothing but the epoch tells.
+    pub fn go_back_unfenced(&self, saved: &Saved) {
+        self.content().restore(saved);
     }
 
     fn now(&self) -> Duration {

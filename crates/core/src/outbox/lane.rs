@@ -46,6 +46,8 @@ pub struct LaneLease {
 pub struct Share {
     /// Who asks.
     pub relay: WorkerId,
+    /// The epoch in which it got what it holds. In another one it has lost all of that.
+    pub epoch: Epoch,
     /// What it holds already. Whatever else it was given is free again.
     pub held: Vec<LaneLease>,
     /// Where messages go now: what was set aside for want of a route finds one here.
@@ -57,7 +59,8 @@ pub struct Share {
 /// What a relay got.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
-    /// The present epoch of the store. If it is not the one that the relay knew, it has lost all its lanes.
+    /// The present epoch of the store. If it is not the one that the relay knew, all that it held is lost, and it
+    /// may have gained some of that anew.
     pub epoch: Epoch,
     /// The number of the relay's last settlement that the store has; 0 if it has none. A relay that holds no other
     /// lanes than those it has just gained goes on from here.

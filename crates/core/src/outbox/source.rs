@@ -9,8 +9,8 @@ use async_trait::async_trait;
 #[async_trait]
 pub trait Outbox: Send + Sync {
     /// Says that a relay lives, and gives it free lanes up to its even share: those of nobody, of relays that
-    /// live no longer, and its own of which it does not know. Afterwards no other relay has one of its lanes. Of
-    /// every key that waits in a lane that was gained, the first message is due or holds the rest on purpose. On
+    /// live no longer, and its own of which it does not know: all of its own if they were leased in another epoch.
+    /// Afterwards no other relay has one of its lanes. Of every key that waits in a lane that was gained, the first message is due or holds the rest on purpose. On
     /// an error lanes may have been leased of which it does not know: it gets them the next time.
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError>;
 

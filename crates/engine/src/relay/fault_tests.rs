@@ -279,8 +279,8 @@ async fn a_drain_with_a_sink_that_is_gone_waits_for_lanes_of_others() {
     let store = store();
     let lease = Duration::from_secs(5);
     let crashed = WorkerId("crashed".to_owned());
-    let (held, routes) = (Vec::new(), Vec::new());
-    let share = Share { relay: crashed.clone(), held, routes, lease };
+    let (epoch, held, routes) = Default::default();
+    let share = Share { relay: crashed.clone(), epoch, held, routes, lease };
     let lanes = store.share_lanes(share).await.unwrap().gained;
     let lanes = lanes.iter().take(lanes.len() / 2).map(|gained| gained.lease).collect();
     store.give_back_lanes(GiveBack { relay: crashed, lanes, ends: false }).await.unwrap();

@@ -137,8 +137,11 @@ impl Flow {
         leases(&self.lanes)
     }
 
-    /// Lanes were shared out.
+    /// Lanes were shared out. Nothing that was learned in another epoch is kept, also if the store says that it is.
     pub fn shared(&mut self, shared: Shared, now: Instant) {
+        if shared.epoch != self.epoch {
+            self.lose_all();
+        }
         shared.lost.into_iter().for_each(|lane| self.lose(lane));
         self.epoch = shared.epoch;
         // With lanes from before, the settlement on its way may be one more than the store had.

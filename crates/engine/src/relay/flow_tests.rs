@@ -13,8 +13,8 @@ use std::{sync::Arc, time::Duration};
 use tidegate_core::{
     Fence, Headers, Message, MessageId,
     outbox::{
-        Aside, Claim, ClaimRequest, Gained, KeyHash, Lag, Lane, LaneLease, Origin, Reading,
-        Settled, Shared, StuckState, Topics,
+        Aside, Claim, ClaimRequest, Epoch, Gained, KeyHash, Lag, Lane, LaneLease, Origin, Place,
+        Reading, SetAside, Settled, Shared, StuckState, Topics,
     },
     sink::Verdict,
 };
@@ -71,6 +71,36 @@ fn queued(flow: &Flow) -> Vec<usize> {
 
 fn lag(plan: &Plan, sink: &str, cursor: i64) -> Lag {
     Lag { sink: sink.to_owned(), topics: Topics::of_sink(&plan.routes, sink), cursor }
+}
+
+/// Also if the store has renewed lanes, or hands them out with the fences that they had.
+#[test]
+fn what_is_known_from_another_epoch_is_forgotten() {
+    let epoch = || Epoch("later".to_owned());
+    for (again, settled) in [(false, 0), (false, 7), (true, 0), (true, 7)] {
+        let mut flow = flow(&two_sinks(), &[1, 2]);
+        let asking = flow.ask(&AT_ONCE).unwrap();
+        let store = [message(4, 1, "fast"), message(5, 2, "slow.a")];
+        answer(&mut flow, &asking, &store, 9);
+        assert_eq!(queued(&flow), [1, 1]);
+        let gained = if again { vec![gained(1, 3, Vec::new())] } else { Vec::new() };
+        let shared = Shared { epoch: epoch(), settled, gained, relays: 1, ..Shared::default() };
+        flow.shared(shared, Instant::now());
+        assert_eq!((flow.lanes.len(), queued(&flow)), (usize::from(again), vec![0, 0]));
+        assert_eq!(*flow.epoch(), epoch());
+        if again {
+            let (request, _) = flow.ask(&AT_ONCE).unwrap();
+            assert_eq!(request.epoch, epoch());
+            assert_eq!(request.readers[0].places, [Place { lane: Lane(1), after: 3 }]);
+            flow.aside.push(unrouted(6, 1));
+            assert_eq!(flow.settlement().unwrap().number, settled + 1);
+        }
+    }
+}
+
+fn unrouted(id: i64, lane: u16) -> SetAside {
+    let (topic, sink, key) = Default::default();
+    SetAside { lane: Lane(lane), id: MessageId(id), topic, key, sink, aside: Aside::Unrouted }
 }
 
 #[test]

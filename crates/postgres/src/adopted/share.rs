@@ -31,6 +31,14 @@ impl Adopted {
             return Ok(Shared { epoch, lost: lost(), relays: 2, ..Shared::default() });
         };
         let settled = lease.settled;
+        if known == Some(lease.fence) && epoch != request.epoch {
+            // What was leased in another epoch is not held.
+            let (relay, lanes) = (request.relay.clone(), request.held.clone());
+            self.give_back(&GiveBack { relay, lanes, ends: false }).await?;
+            let anew = Share { held: Vec::new(), ..request.clone() };
+            let shared = Box::pin(self.share(&anew)).await?;
+            return Ok(Shared { lost: lost(), ..shared });
+        }
         if known == Some(lease.fence) {
             if lease.disturbed
                 && let Err(error) = self.tend_noted().await

@@ -56,6 +56,9 @@ async fn try_share(store: &Postgres, request: &Share) -> Result<Option<Shared>, 
     let Some(epoch) = get::<Option<String>>(OPERATION, first, "epoch")?.map(Epoch) else {
         return Ok(None);
     };
+    if epoch != request.epoch && !request.held.is_empty() {
+        return lease_anew(store, request).await;
+    }
     if get(OPERATION, first, "ids_restarted")? {
         super::note_restarted_ids(pool).await?;
         return Err(super::ids_restarted(OPERATION));
@@ -82,6 +85,14 @@ async fn try_share(store: &Postgres, request: &Share) -> Result<Option<Shared>, 
     let mut shared = Shared { epoch, lost, surplus, relays: relays as usize, ..Shared::default() };
     gain(store, request, unknown, number("wanted")?, &mut shared).await?;
     Ok(Some(shared))
+}
+
+/// What a relay was leased in another epoch it does not hold.
+async fn lease_anew(store: &Postgres, request: &Share) -> Result<Option<Shared>, StoreError> {
+    let lost: Vec<Lane> = request.held.iter().map(|lease| lease.lane).collect();
+    let anew = Share { held: Vec::new(), ..request.clone() };
+    let shared = Box::pin(try_share(store, &anew)).await?;
+    Ok(shared.map(|shared| Shared { lost, ..shared }))
 }
 
 /// Leases lanes, and reads what must be known about them, for a part of the lease.

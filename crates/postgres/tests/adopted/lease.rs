@@ -20,7 +20,8 @@ const PENDING: &str = "select count(*)::text from entity_outbox where processed_
 
 async fn share(adopted: &Adopted, held: &[LaneLease], lease: Duration) -> Shared {
     let relay = WorkerId("tester".to_owned());
-    let request = Share { relay, held: held.to_vec(), routes: Vec::new(), lease };
+    let (epoch, held) = (epoch(), held.to_vec());
+    let request = Share { relay, epoch, held, routes: Vec::new(), lease };
     adopted.share_lanes(request).await.unwrap()
 }
 

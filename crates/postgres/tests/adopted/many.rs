@@ -12,7 +12,7 @@ use std::{
 use tidegate_core::{
     InspectOutbox, Outbox, WorkerId,
     outbox::{
-        AuditLine, Decision, GiveBack, MessageId, Pattern, Route, Selection, Share, Shared,
+        AuditLine, Decision, Epoch, GiveBack, MessageId, Pattern, Route, Selection, Share, Shared,
         SteerPage,
     },
 };
@@ -155,7 +155,13 @@ async fn noted_keys_are_looked_at_in_pages_whatever_the_statistics() {
 
 fn share_of(relay: &str, lease: Duration) -> Share {
     let routes = vec![Route { topics: Pattern("*".to_owned()), sink: "s".to_owned() }];
-    Share { relay: WorkerId(relay.to_owned()), held: Vec::new(), routes, lease }
+    Share {
+        relay: WorkerId(relay.to_owned()),
+        epoch: Epoch::default(),
+        held: Vec::new(),
+        routes,
+        lease,
+    }
 }
 
 /// With so much set aside that it takes several leases to look at it, the lease is renewed meanwhile, nobody else

@@ -66,7 +66,8 @@ struct Relay<'a> {
 impl<'a> Relay<'a> {
     async fn start(store: &'a Postgres) -> Self {
         let relay = WorkerId("a relay".to_owned());
-        let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
+        let (epoch, held, routes) = Default::default();
+        let share = Share { relay, epoch, held, routes, lease: LEASE };
         let shared = store.share_lanes(share).await.unwrap();
         let (epoch, lanes) = (shared.epoch, shared.gained);
         let place = |gained: &Gained| Place { lane: gained.lease.lane, after: gained.cursor };

@@ -13,7 +13,7 @@ use url::Url;
 const ALL: usize = 64;
 
 fn share(relay: &str, held: Vec<LaneLease>, lease: Duration) -> Share {
-    Share { relay: WorkerId(relay.to_owned()), held, routes: Vec::new(), lease }
+    Share { relay: WorkerId(relay.to_owned()), epoch: epoch(), held, routes: Vec::new(), lease }
 }
 
 /// A store in which as many ids were drawn as these tests let lanes pass.

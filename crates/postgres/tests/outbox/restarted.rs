@@ -12,8 +12,8 @@ async fn copy_to_another_server(database: &Database) {
 
 async fn share_again(store: &Postgres, relay: &Relay<'_>) -> Result<Shared, StoreError> {
     let held = relay.lanes.iter().map(|gained| gained.lease).collect();
-    let relay = WorkerId("a relay".to_owned());
-    store.share_lanes(Share { relay, held, routes: Vec::new(), lease: LEASE }).await
+    let (epoch, relay) = (relay.epoch.clone(), WorkerId("a relay".to_owned()));
+    store.share_lanes(Share { relay, epoch, held, routes: Vec::new(), lease: LEASE }).await
 }
 
 async fn settle(relay: &Relay<'_>, cursor: i64) {
@@ -86,7 +86,8 @@ async fn a_sequence_that_is_set_back_is_noticed_by_the_next_claim() {
 
 async fn try_start(store: &Postgres) -> Result<Shared, StoreError> {
     let relay = WorkerId("a relay".to_owned());
-    let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
+    let (epoch, held, routes) = Default::default();
+    let share = Share { relay, epoch, held, routes, lease: LEASE };
     store.share_lanes(share).await
 }
 

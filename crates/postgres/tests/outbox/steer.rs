@@ -266,8 +266,9 @@ async fn the_status_reads_what_was_set_aside_once() {
 async fn lanes_are_renewed_although_their_keys_cannot_be_looked_at() {
     let (database, store) = dead(2, 1).await;
     let relay = WorkerId("a relay".to_owned());
-    let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: LEASE };
-    let gained = store.share_lanes(share.clone()).await.unwrap().gained;
+    let (epoch, held, routes) = Default::default();
+    let share = Share { relay, epoch, held, routes, lease: LEASE };
+    let Shared { epoch, gained, .. } = store.share_lanes(share.clone()).await.unwrap();
     assert_eq!(gained.len(), 64);
     store.steer_dead(page(Decision::Retry, 10)).await.unwrap();
     database
@@ -277,6 +278,6 @@ async fn lanes_are_renewed_although_their_keys_cannot_be_looked_at() {
         )
         .await;
     let held: Vec<_> = gained.iter().map(|gained| gained.lease).collect();
-    let shared = store.share_lanes(Share { held, ..share }).await.unwrap();
+    let shared = store.share_lanes(Share { epoch, held, ..share }).await.unwrap();
     assert_eq!((shared.lost, shared.gained.len()), (Vec::new(), 0));
 }

@@ -8,11 +8,29 @@ use tidegate_core::outbox::{Pattern, Route};
 /// So short that a share reads few pages.
 const SHORT: Duration = Duration::from_millis(6);
 
-async fn share(store: &Postgres, relay: &str, held: &[Gained], lease: Duration) -> Shared {
-    let held = held.iter().map(|gained| gained.lease).collect();
+/// What a relay knows.
+#[derive(Default)]
+struct Known {
+    epoch: Epoch,
+    lanes: Vec<Gained>,
+}
+
+impl Known {
+    /// Learns what a share has changed. Returns how many lanes it does not know yet.
+    fn learn(&mut self, shared: Shared) -> usize {
+        self.epoch = shared.epoch;
+        self.lanes.retain(|it| !shared.lost.contains(&it.lease.lane));
+        self.lanes.extend(shared.gained);
+        shared.pending
+    }
+}
+
+async fn share(store: &Postgres, relay: &str, known: &Known, lease: Duration) -> Shared {
+    let held = known.lanes.iter().map(|gained| gained.lease).collect();
     let routes = vec![Route { topics: Pattern("t".to_owned()), sink: "s".to_owned() }];
     let relay = WorkerId(relay.to_owned());
-    store.share_lanes(Share { relay, held, routes, lease }).await.unwrap()
+    let epoch = known.epoch.clone();
+    store.share_lanes(Share { relay, epoch, held, routes, lease }).await.unwrap()
 }
 
 /// Messages that were set aside for any reason, of many keys, before and beyond cursors, for a sink that is gone.
@@ -42,18 +60,18 @@ async fn everything_that_was_set_aside_is_learned_page_by_page() {
         let database = Database::create(POSTGRES).await;
         let store = database.store().await;
         set_aside(&database, 30_000, seed).await;
-        let (mut gained, mut shares, mut pending) = (Vec::<Gained>::new(), 0, 65);
+        let (mut known, mut shares, mut pending) = (Known::default(), 0, 65);
         while pending > 0 {
             let before = store.statements();
-            let shared = share(&store, "a", &gained, SHORT).await;
+            let shared = share(&store, "a", &known, SHORT).await;
             assert!(store.statements() - before <= 20, "a share reads few pages");
             assert!(shared.pending < pending || shares < 1_000, "{shared:?}");
             assert_eq!(shared.lost, []);
-            pending = shared.pending;
-            gained.extend(shared.gained);
-            assert_eq!(gained.len() + pending, 64);
+            pending = known.learn(shared);
+            assert_eq!(known.lanes.len() + pending, 64);
             shares += 1;
         }
+        let gained = known.lanes;
         assert!(shares > 2, "{shares}");
         let held: BTreeSet<[String; 3]> = gained
             .iter()
@@ -93,29 +111,28 @@ async fn lanes_that_are_lost_meanwhile_are_learned_by_others() {
     let store = database.store().await;
     set_aside(&database, 20_000, 3).await;
     let relays = ["a", "b", "c"];
-    let mut lanes: [Vec<Gained>; 3] = Default::default();
+    let mut known: [Known; 3] = Default::default();
     for _ in 0..40 {
         let one = random.random_range(0..3);
         let lease = if random.random_bool(0.8) { SHORT } else { LEASE };
-        let shared = share(&store, relays[one], &lanes[one], lease).await;
-        lanes[one].retain(|it| !shared.lost.contains(&it.lease.lane));
-        lanes[one].extend(shared.gained);
+        let shared = share(&store, relays[one], &known[one], lease).await;
+        known[one].learn(shared);
         match random.random_range(0..20) {
             0 => database.execute("delete from tidegate.epoch").await,
             1 => database.execute("delete from tidegate.relay").await,
             // A relay that begins anew under its name knows nothing.
-            2 => lanes[one].clear(),
+            2 => known[one] = Known::default(),
             _ => {}
         }
     }
     // The others are gone: one gets all lanes, and knows what the store knows.
     database.execute("update tidegate.relay set expires_at = now() - interval '1 s'").await;
-    let mut all = std::mem::take(&mut lanes[0]);
-    while all.len() < 64 {
-        let shared = share(&store, "a", &all, LEASE).await;
-        all.retain(|it| !shared.lost.contains(&it.lease.lane));
-        all.extend(shared.gained);
+    let mut a = std::mem::take(&mut known[0]);
+    while a.lanes.len() < 64 {
+        let shared = share(&store, "a", &a, LEASE).await;
+        a.learn(shared);
     }
+    let mut all = a.lanes;
     let stored = "select lane, fence from tidegate.lane where relay = 'a' order by lane";
     all.sort_by_key(|gained| gained.lease.lane);
     let known: Vec<[String; 2]> =

@@ -26,6 +26,10 @@ pub enum Event {
     },
     /// A relay got a lane.
     Gained(LaneLease),
+    /// A relay that has lanes said that it lives.
+    Renewed,
+    /// A relay was told that the store went back in time.
+    Noticed,
     /// A relay gave a lane back.
     GivenBack(LaneLease),
     /// A relay read messages.

@@ -51,6 +51,8 @@ pub struct GoBack {
     pub at: Duration,
     /// To what it was then.
     pub to: Duration,
+    /// Whether lanes get other fences. If not, a relay that renews its lanes learns of it by the epoch alone.
+    pub fences: bool,
 }
 
 /// The trouble of worlds whose store goes back in time. Without that which lets an old request arrive at a sink at any
@@ -217,7 +219,8 @@ impl Scenario {
             let at = rng.random_range(earliest + 1..earliest + 6_000);
             // Seldom by much: what nobody has read yet is lost without being missed.
             let by = one_of(&mut rng, &[1, 10, 100, 500, 3_000]).min(at - earliest);
-            scenario.go_backs.push(GoBack { at: ms(at), to: ms(at - by) });
+            let fences = rng.random_bool(0.5);
+            scenario.go_backs.push(GoBack { at: ms(at), to: ms(at - by), fences });
             earliest = at;
         }
         scenario

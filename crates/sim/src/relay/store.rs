@@ -58,6 +58,9 @@ impl View {
         self.ice.thawed().await;
         self.leg(operation, false).await?;
         let answer = effect.await;
+        if answer.as_ref().is_err_and(|error| error.kind() == Kind::WentBack) {
+            self.note(Event::Noticed);
+        }
         self.leg(operation, true).await?;
         answer
     }
@@ -89,7 +92,11 @@ impl View {
 impl Outbox for View {
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         let effect = async {
+            let renews = !request.held.is_empty();
             let shared = self.inner.share_lanes(request).await?;
+            if renews {
+                self.note(Event::Renewed);
+            }
             shared.gained.iter().for_each(|gained| self.note(Event::Gained(gained.lease)));
             Ok(shared)
         };

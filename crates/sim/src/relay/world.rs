@@ -155,7 +155,10 @@ async fn go_back(stage: Stage) {
             _ => None,
         };
         let gone = since.iter().filter_map(published).collect();
-        stage.store.go_back(&saved);
+        match go_back.fences {
+            true => stage.store.go_back(&saved),
+            false => stage.store.go_back_unfenced(&saved),
+        }
         stage.history.add(nobody(&stage), Event::WentBack(gone));
     }
 }

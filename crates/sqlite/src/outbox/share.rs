@@ -1,6 +1,6 @@
 //! Lanes for relays, evenly.
 
-use super::{leases, numbers, row, rows, settle};
+use super::{check_epoch, leases, numbers, row, rows, settle};
 use crate::{
     claim,
     errors::Failure,
@@ -26,7 +26,8 @@ pub(super) fn share(sql: &Sql, request: &Share) -> Result<Shared, Failure> {
     let relay = &request.relay.0;
     let relays = live(sql, relay, now, now.plus(request.lease))?;
     set_strays_aside(sql, now)?;
-    let held = [leases(&request.held)];
+    let is_known = check_epoch("share lanes", &request.epoch).is_ok();
+    let held = [leases(if is_known { &request.held } else { &[] })];
     let kept = sql.rows(include_str!("../sql/outbox/share_kept.sql"), held, row::lane)?;
     let params = params![relay, numbers(&kept)];
     sql.execute(include_str!("../sql/outbox/share_unknown.sql"), params)?;

@@ -20,7 +20,8 @@ pub struct Relay {
 impl Relay {
     pub async fn start(store: &Sqlite) -> Self {
         let relay = WorkerId("a relay".to_owned());
-        let share = Share { relay, held: Vec::new(), routes: Vec::new(), lease: HOUR };
+        let (epoch, held, routes) = Default::default();
+        let share = Share { relay, epoch, held, routes, lease: HOUR };
         let lanes = store.share_lanes(share).await.unwrap().gained;
         Self { store: store.clone(), lanes, read_to: Cell::new(0), settled: Cell::new(0) }
     }

@@ -19,7 +19,7 @@ use std::{
 };
 use tidegate::{
     Access, OutboxStore,
-    outbox::{ClaimRequest, GiveBack, LaneLease, Place, Reader, Share},
+    outbox::{ClaimRequest, Epoch, GiveBack, LaneLease, Place, Reader, Share},
     relay::RelayOptions,
     worker_id,
 };
@@ -149,6 +149,7 @@ impl Readers {
         let relay = worker_id();
         let share = Share {
             relay: relay.clone(),
+            epoch: Epoch::default(),
             held: Vec::new(),
             routes: Vec::new(),
             lease: RelayOptions::new(relay.clone()).lease,

@@ -19,7 +19,7 @@ use std::{
 };
 use tidegate::{
     Stop,
-    outbox::{GiveBack, Share},
+    outbox::{Epoch, GiveBack, Share},
     relay::{Relay, RelayOptions},
     worker_id,
 };
@@ -109,12 +109,13 @@ async fn deliver_some(database: &Database, messages: u64) -> Result<(f64, f64)> 
 async fn live(database: &Database) -> Result<()> {
     let (store, relay) = (database.store.outbox_store(), worker_id());
     let lease = RelayOptions::new(relay.clone()).lease;
-    let mut held = Vec::new();
+    let (mut epoch, mut held) = (Epoch::default(), Vec::new());
     for _ in 0..SHARES {
         let (relay, held_now) = (relay.clone(), held.clone());
-        let request = Share { relay, held: held_now, routes: Vec::new(), lease };
-        let gained = store.share_lanes(request).await?.gained;
-        held.extend(gained.iter().map(|gained| gained.lease));
+        let request = Share { relay, epoch, held: held_now, routes: Vec::new(), lease };
+        let shared = store.share_lanes(request).await?;
+        held.extend(shared.gained.iter().map(|gained| gained.lease));
+        epoch = shared.epoch;
     }
     store.give_back_lanes(GiveBack { relay, lanes: held, ends: true }).await?;
     Ok(())

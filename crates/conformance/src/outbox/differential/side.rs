@@ -165,6 +165,7 @@ impl Side {
         let routes = [route("even.*", SINKS[0]), route("odd", SINKS[1])];
         let mut request = Share {
             relay: name_of(relay),
+            epoch: self.epoch.clone(),
             held: held.map_or_else(Vec::new, |lease| self.leases(lease)),
             routes: routes.into_iter().take(if all_routes { 2 } else { 1 }).collect(),
             lease: length(lasts),

@@ -202,8 +202,7 @@ impl Outbox for Memory {
 impl Content {
     /// Nothing that a relay learned before holds any more: lanes have new fences, though their relays may have them
     /// again at once.
-    pub(super) fn begin_epoch(&mut self, epoch: u64) {
-        self.outbox.epoch = epoch;
+    pub(super) fn begin_epoch(&mut self) {
         self.outbox.settled.clear();
         let mut fences = self.last_fence;
         for row in self.outbox.lanes.iter_mut().filter(|row| !row.relay.is_empty()) {
@@ -227,6 +226,10 @@ impl Content {
 impl OutboxContent {
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    pub(super) fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
     }
 
     fn check_epoch(&self, operation: &'static str, epoch: &Epoch) -> Result<(), StoreError> {

@@ -19,7 +19,8 @@ impl OutboxContent {
     ) -> Shared {
         self.relays.retain(|_, expires| *expires > now);
         self.relays.insert(name(&request.relay), now + request.lease);
-        let is_kept = |lease: &&LaneLease| self.lane(lease.lane).fence == lease.fence;
+        let is_known = request.epoch == self.epoch_name();
+        let is_kept = |lease: &&LaneLease| is_known && self.lane(lease.lane).fence == lease.fence;
         let (kept, lost): (Vec<&LaneLease>, Vec<_>) = request.held.iter().partition(is_kept);
         let lost = lost.iter().map(|lease| lease.lane).collect();
         let share = usize::from(LANES).div_ceil(self.relays.len());

@@ -26,6 +26,7 @@ impl Work<'_> {
         let (store, plan) = (self.relay.store.clone(), &self.relay.plan);
         let request = Share {
             relay: self.relay.options.relay.clone(),
+            epoch: self.flow.epoch().clone(),
             held: self.flow.leases(),
             routes: plan.routes.clone(),
             lease: self.relay.options.lease,
@@ -61,7 +62,12 @@ impl Work<'_> {
                 if shared.pending > 0 {
                     self.lanes.next = now;
                 }
-                if !shared.lost.is_empty() {
+                if shared.epoch != *self.flow.epoch() && !self.flow.lanes.is_empty() {
+                    tracing::warn!("the store went back in time: lanes are leased anew");
+                    self.recall();
+                    // Lanes that the store has renewed all the same are free when they are not asked for.
+                    self.lanes.next = now;
+                } else if !shared.lost.is_empty() {
                     self.recall();
                 }
                 self.flow.shared(shared, now);
