@@ -275,6 +275,7 @@ macro_rules! __each_case {
                 a_message_is_found_whatever_became_of_it;
             outbox_trouble(every):
                 the_last_note_of_a_relay_counts,
+                trouble_lasts_as_long_as_its_relay_says,
                 relays_speak_for_themselves,
                 a_relay_that_is_gone_is_not_believed;
             outbox_steer(every):

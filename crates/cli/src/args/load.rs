@@ -56,7 +56,11 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", env = "TIDEGATE_MAX_ATTEMPTS",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub max_attempts: Option<u32>,
-    /// End with exit code 3 when no record was taken for so long [default: go on, and say so after 1h]
+    /// Say so when no record was taken for so long [default: 1h]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_STALLED_AFTER",
+          value_parser = units::positive_span)]
+    pub stalled_after: Option<Span>,
+    /// End with exit code 3 when no record was taken for so long [default: go on]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GIVE_UP_AFTER",
           value_parser = units::positive_span)]
     pub give_up_after: Option<Span>,

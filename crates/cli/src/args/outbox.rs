@@ -83,6 +83,11 @@ pub struct RelayArgs {
     /// End a drain with exit code 3 when nothing could be delivered for so long
     #[arg(long, value_name = "TIME", requires = "drain", value_parser = units::positive_span)]
     pub give_up_after: Option<Span>,
+    /// Say so, also in `outbox status`, `doctor` and `pace`, when a sink has put messages off for so long
+    /// [default: 1h]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_STALLED_AFTER",
+          value_parser = units::positive_span)]
+    pub stalled_after: Option<Span>,
     /// Only look: what would be delivered, in which order, and what is in the way. For a table that was
     /// there before
     #[arg(long, conflicts_with_all = ["drain", "to"])]

@@ -20,12 +20,9 @@ use tidegate::{
     relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport},
     worker_id,
 };
-use tokio::{task::JoinSet, time::timeout};
 use watch::Patience;
 
 const STOPPING: &str = "Stopping after the deliveries in progress. Press Ctrl-C again to stop now.";
-/// How long a sink may take to answer at the start. Nobody waits for it.
-const CHECK: Duration = Duration::from_secs(10);
 
 /// Delivers until stopped, or until nothing is left.
 pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
@@ -43,6 +40,10 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
         lease: args.lease.or(config.lease).map_or(defaults.lease, |span| span.0),
         grace: args.grace.or(config.grace).map_or(defaults.grace, |span| span.0),
         keep: config.outbox.keep.map(|span| span.0),
+        stalled_after: args
+            .stalled_after
+            .or(config.stalled_after)
+            .map_or(defaults.stalled_after, |span| span.0),
         ..defaults
     };
     tracing::info!(
@@ -52,7 +53,6 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
         plan.sinks.iter().map(|sink| sink.name.as_str()).collect::<Vec<_>>().join(", ")
     );
     opened.adopted.iter().flat_map(|table| table.remarks()).for_each(|it| tracing::info!("{it}"));
-    let checks = check_in_background(&plan);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let is_stdout = |sink: &PlannedSink| sink.sink.capabilities().name == "stdout";
     let stdout = plan.sinks.iter().position(is_stdout);
@@ -63,12 +63,12 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     let report = tokio::select! {
         biased;
         report = relay.run(signals.stop.clone()) => report?,
-        never = patience.watch(relay.watch(), &signals.stop) => match never {},
+        never = patience.watch(&relay, &signals.stop) => match never {},
         never = watch::follow(relay.watch()) => match never {},
-        never = watch::tell_absences(relay.watch()) => match never {},
+        never = watch::tell_troubles(&relay) => match never {},
+        never = relay.check_sinks() => match never {},
         never = watch::stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
     };
-    drop(checks);
     say_goodbye(app, &report, start.elapsed())?;
     if args.drain && signals.code().is_none() {
         left(&store.outbox().await?.topics).into_iter().for_each(|line| app.say(&line));
@@ -101,28 +101,6 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Exit> {
         false => out::data(&shadow::text(&report))?,
     }
     Ok(Exit::Done)
-}
-
-/// Says which sinks cannot be reached. The relay goes on trying them all the same.
-fn check_in_background(plan: &Plan) -> JoinSet<()> {
-    let mut checks = JoinSet::new();
-    for planned in &plan.sinks {
-        let (name, sink) = (planned.name.clone(), planned.sink.clone());
-        checks.spawn(async move {
-            match timeout(CHECK, sink.check()).await {
-                Ok(Ok(_)) => tracing::info!("{name} is reached"),
-                Ok(Err(error)) => {
-                    tracing::warn!(
-                        "cannot reach {name}: {error}; its messages wait, and it is tried again"
-                    );
-                }
-                Err(_) => tracing::warn!(
-                    "{name} does not answer; its messages wait, and it is tried again"
-                ),
-            }
-        });
-    }
-    checks
 }
 
 fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {

@@ -36,6 +36,7 @@ pub struct Config {
     pub flush_after: Option<Span>,
     pub lease: Option<LeaseTime>,
     pub grace: Option<Span>,
+    pub stalled_after: Option<Span>,
     /// By name, each as its kind has it.
     #[serde(default)]
     pub sinks: BTreeMap<String, toml::Table>,
@@ -49,7 +50,7 @@ pub struct Config {
     pub outbox: relay::OutboxConfig,
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "store",
     "keep",
     "timeout",
@@ -60,6 +61,7 @@ const KEYS: [&str; 14] = [
     "flush_after",
     "lease",
     "grace",
+    "stalled_after",
     "sinks",
     "routes",
     "topics",
@@ -140,7 +142,7 @@ mod tests {
         let config = parse(
             "store = 'memory:'\nkeep = 'sample:5'\ntimeout = 'none'\nmax_attempts = 2\n\
              threads = 3\nrange_length = 1_000\nflush_runs = 7\nflush_after = '10ms'\n\
-             lease = '5s'\ngrace = '1m'\n[sinks.crm]\nkind = 'http'\n\
+             lease = '5s'\ngrace = '1m'\nstalled_after = '2h'\n[sinks.crm]\nkind = 'http'\n\
              [[routes]]\ntopic = 'a'\nsink = 'crm'\n[[topics]]\ntopic = 'a'\n[outbox]\nkeep = '7d'",
         )
         .unwrap();

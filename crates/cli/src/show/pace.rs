@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate::{
     load::Pace,
+    outbox::SinkTrouble,
     pace::NotedPace,
     pacer::{Decision, Statistics, Time},
 };
@@ -24,6 +25,16 @@ pub fn json(noted: &NotedPace, pace: Option<&Pace>) -> Value {
         "worker": noted.note.worker.0,
         "age_seconds": noted.age.as_secs_f64(),
         "pace": pace,
+    })
+}
+
+/// A sink that is in trouble for relays, for programs.
+pub fn of_relays(sink: &SinkTrouble) -> Value {
+    json!({
+        "batch": null,
+        "sink": sink.sink,
+        "relays": sink.relays,
+        "trouble": { "seconds": sink.lasts.as_secs_f64(), "reason": sink.reason },
     })
 }
 

@@ -139,9 +139,13 @@ fn a_load_gives_up_when_nothing_is_taken_for_long() {
     let said = world.place.tidegate(&world.args(&url, &["--give-up-after", "1s"]));
     assert_eq!(said.code, 3, "{}", said.stderr);
     assert!(said.stderr.contains("no record was taken for"), "{}", said.stderr);
-    assert!(said.stderr.contains("giving up"), "{}", said.stderr);
+    assert_eq!(said.stderr.matches("giving up").count(), 1, "{}", said.stderr);
     assert!(said.stdout.contains("load 1 stopped: 0 of 3 records"), "{}", said.stdout);
     assert!(said.stderr.contains("the same command goes on from here"), "{}", said.stderr);
+    let both = ["--stalled-after", "500ms", "--give-up-after", "2s"];
+    let said = world.place.tidegate(&world.args(&url, &both));
+    assert_eq!(said.code, 3, "{}", said.stderr);
+    assert_eq!(said.stderr.matches("going on\n").count(), 1, "{}", said.stderr);
     // Nothing is dead, and no attempt was used up.
     let shown = world.place.json(&["batch", "show", "1"]);
     assert_eq!(shown["dead"], 0, "{shown}");

@@ -5,12 +5,26 @@ use crate::harness::{Bench, LATER};
 use std::time::Duration;
 use tidegate_core::{
     WorkerId,
-    outbox::{SinkTrouble, TroubleNote},
+    outbox::{SinkTrouble, TroubleNote, TroubledSink},
 };
 
 async fn note(bench: &Bench, relay: &str, sinks: &[(&str, &str)], valid: Duration) {
+    note_lasting(bench, relay, sinks, valid, Duration::ZERO).await;
+}
+
+async fn note_lasting(
+    bench: &Bench,
+    relay: &str,
+    sinks: &[(&str, &str)],
+    valid: Duration,
+    lasts: Duration,
+) {
     let relay = WorkerId(relay.to_owned());
-    let sinks = sinks.iter().map(|(sink, reason)| ((*sink).to_owned(), (*reason).to_owned()));
+    let sinks = sinks.iter().map(|(sink, reason)| TroubledSink {
+        sink: (*sink).to_owned(),
+        reason: (*reason).to_owned(),
+        lasts,
+    });
     let note = TroubleNote { relay, sinks: sinks.collect(), valid };
     bench.store.note_sinks(note).await.expect("note the state of sinks");
 }
@@ -32,15 +46,23 @@ pub(crate) async fn the_last_note_of_a_relay_counts(bench: Bench) {
     note(&bench, "one", &[("a", "it's \"down\""), ("b", "no")], LATER).await;
     let both = [expected("a", "it's \"down\"", 1), expected("b", "no", 1)];
     assert_eq!(names(&bench).await, both);
-    tick().await;
-    let before = noted(&bench).await[1].lasts;
-    tick().await;
     note(&bench, "one", &[("b", "still no")], LATER).await;
-    let after = noted(&bench).await;
     assert_eq!(names(&bench).await, [expected("b", "still no", 1)]);
-    assert!(after[0].lasts > before, "since when is kept: {after:?}");
     note(&bench, "one", &[], LATER).await;
     assert_eq!(names(&bench).await, []);
+}
+
+/// However long that is, and whatever was noted before.
+pub(crate) async fn trouble_lasts_as_long_as_its_relay_says(bench: Bench) {
+    for seconds in [0, 70, 3_600, 1, 86_400, 0] {
+        let said = Duration::from_secs(seconds);
+        note_lasting(&bench, "one", &[("a", "down")], LATER, said).await;
+        tick().await;
+        let lasts = noted(&bench).await[0].lasts;
+        assert!(lasts > said && lasts < said + Duration::from_secs(30), "{said:?}: {lasts:?}");
+    }
+    note_lasting(&bench, "two", &[("a", "for longer")], LATER, Duration::from_secs(60)).await;
+    assert_eq!(names(&bench).await, [expected("a", "for longer", 2)]);
 }
 
 pub(crate) async fn relays_speak_for_themselves(bench: Bench) {

@@ -32,4 +32,4 @@ pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement
 pub use source::Outbox;
 pub use steer::{Decision, SteerPage, Steered, Steering};
 pub use topics::{Choice, Pattern, Route, Topics};
-pub use trouble::{SinkTrouble, TroubleNote};
+pub use trouble::{SinkTrouble, TroubleNote, TroubledSink};

@@ -33,7 +33,7 @@ pub trait Outbox: Send + Sync {
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError>;
 
     /// Notes which sinks take nothing from a relay, for people. Afterwards these are known, and no others of
-    /// this relay; since when is kept for those that were known. On an error it is as it was, or as asked.
+    /// this relay, each since as long as it says. On an error it is as it was, or as asked.
     async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError>;
 
     /// Returns when there may be new messages. Only a hint: it may come late, in vain or never.

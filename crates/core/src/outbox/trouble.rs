@@ -9,10 +9,21 @@ use std::time::Duration;
 pub struct TroubleNote {
     /// Which relay.
     pub relay: WorkerId,
-    /// The sinks that take nothing from it, each with the reason.
-    pub sinks: Vec<(String, String)>,
+    /// The sinks that are in trouble.
+    pub sinks: Vec<TroubledSink>,
     /// How long that is believed unless it is said again: the relay may be killed.
     pub valid: Duration,
+}
+
+/// A sink that takes nothing from a relay, or puts some of it off for long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TroubledSink {
+    /// Its name.
+    pub sink: String,
+    /// What is wrong.
+    pub reason: String,
+    /// For how long, when it is noted.
+    pub lasts: Duration,
 }
 
 /// A sink that takes nothing at the moment, or one of whose destinations does not.

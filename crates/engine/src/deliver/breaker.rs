@@ -68,12 +68,18 @@ impl Breaker {
         self.open = Some(Open { reason, since: now, pause, until: now, tripped_at: now });
     }
 
-    /// The sink was not there, for a request sent at `sent`. Returns whether there is hope.
-    pub fn trip(&mut self, reason: &str, sent: Time, now: Time) -> bool {
+    /// Why the sink is not there, and since when.
+    pub fn trouble(&self) -> Option<(Time, String)> {
+        self.open.as_ref().map(|open| (open.since, open.reason.clone()))
+    }
+
+    /// The sink was not there, for a request sent at `sent`; if that is news, it was not there `since` then. Returns
+    /// whether there is hope.
+    pub fn trip(&mut self, reason: &str, since: Time, sent: Time, now: Time) -> bool {
         match &mut self.open {
             None => {
                 let (reason, pause, until) = (reason.to_owned(), FIRST, now + FIRST);
-                self.open = Some(Open { reason, since: now, pause, until, tripped_at: now });
+                self.open = Some(Open { reason, since, pause, until, tripped_at: now });
             }
             // Those that were sent together fail together: that is one failure.
             Some(open) if sent <= open.tripped_at => {}
@@ -95,10 +101,10 @@ mod tests {
     fn failures_of_one_moment_are_one() {
         let mut breaker = Breaker::default();
         let now = Duration::from_secs(9);
-        (0..50).for_each(|_| assert!(breaker.trip("gone", now, now)));
+        (0..50).for_each(|_| assert!(breaker.trip("gone", now, now, now)));
         let until = now + FIRST;
         assert_eq!(breaker.until(), Some(until));
-        assert!(breaker.trip("gone", until, until));
+        assert!(breaker.trip("gone", until, until, until));
         assert_eq!(breaker.until(), Some(until + 2 * FIRST));
         breaker.close();
         assert_eq!(breaker.until(), Some(Time::ZERO));
@@ -110,7 +116,7 @@ mod tests {
         let now = Duration::from_secs(9);
         breaker.end("gone for good", now);
         breaker.close();
-        breaker.trip("gone", now, now);
+        breaker.trip("gone", now, now, now);
         assert_eq!(breaker.until(), None);
         assert_eq!(
             breaker.absence(now).map(|(reason, _)| reason),
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn hope_ends() {
         let (mut breaker, mut now, mut tries) = (Breaker::default(), Time::ZERO, 0);
-        while breaker.trip("gone", now, now) {
+        while breaker.trip("gone", now, now, now) {
             now = breaker.until().unwrap_or_default();
             tries += 1;
         }

@@ -1,6 +1,6 @@
 //! The way to one sink: who may send now, and how it went.
 
-use super::{breaker::Breaker, clock::WallClock};
+use super::{breaker::Breaker, clock::WallClock, trouble::Trouble, waits::Waits};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
@@ -30,10 +30,20 @@ pub(crate) struct Channel {
     breaker: Mutex<Breaker>,
     /// When the sink last answered here.
     answered_at: Mutex<Time>,
-    /// Since when nothing was taken, and why.
-    stall: Mutex<Option<(Time, String)>>,
+    stall: Mutex<Stall>,
+    /// What groups wait for.
+    pub(super) waits: Waits,
     /// When a destination of the sink last came back; all of them know.
     back_at: Arc<Mutex<Time>>,
+}
+
+/// Whether something is taken.
+#[derive(Debug, Default)]
+struct Stall {
+    /// When something was taken last.
+    moved_at: Time,
+    /// Since when nothing was, and why.
+    since: Option<(Time, String)>,
 }
 
 /// What is expected of whoever sends.
@@ -115,7 +125,7 @@ impl Channel {
         back_at: Arc<Mutex<Time>>,
     ) -> Self {
         let size = Mutex::new(Size::new(group.min(sink.capabilities().max_group)));
-        let (line, breaker, meter, answered_at, recall, stall) = Default::default();
+        let (line, breaker, meter, answered_at, recall, stall, waits) = Default::default();
         Self {
             sink,
             gate,
@@ -128,6 +138,7 @@ impl Channel {
             breaker,
             answered_at,
             stall,
+            waits,
             back_at,
         }
     }
@@ -151,22 +162,40 @@ impl Channel {
         }
     }
 
-    /// Something was taken, or refused for its own sake; or it was not, for this reason.
-    pub fn moved(&self, stalled: Option<&str>, now: Time) {
+    /// Of a request sent at `sent`, something was taken, or refused for its own sake; or nothing was, for this
+    /// reason.
+    pub fn moved(&self, stalled: Option<&str>, sent: Time, now: Time) {
         let mut stall = locked(&self.stall);
         match stalled {
-            None => *stall = None,
+            None => *stall = Stall { moved_at: now, since: None },
             Some(reason) => {
-                let since = stall.as_ref().map_or(now, |(since, _)| *since);
-                *stall = Some((since, reason.to_owned()));
+                let began = sent.max(stall.moved_at);
+                let since = stall.since.as_ref().map_or(began, |(since, _)| *since);
+                stall.since = Some((since, reason.to_owned()));
             }
         }
     }
 
     /// Why nothing is taken, and for how long nothing was.
     pub fn stall(&self) -> Option<(String, Duration)> {
-        let stall = locked(&self.stall).clone();
+        let stall = locked(&self.stall).since.clone();
         stall.map(|(since, reason)| (reason, self.clock.time().saturating_sub(since)))
+    }
+
+    /// The sink was not there for a request sent at `sent`. Returns whether there is hope.
+    pub fn absent(&self, reason: &str, sent: Time, now: Time) -> bool {
+        let since = sent.max(self.answered_at());
+        self.breaker().trip(reason, since, sent, now)
+    }
+
+    /// What is wrong with this destination; of several things, the one that lasts longest. That items are put off
+    /// is wrong after `stalled_after`.
+    pub fn trouble(&self, stalled_after: Duration) -> Option<Trouble> {
+        let absence = self.breaker().trouble();
+        let answered_at = self.answered_at();
+        let silence = self.waits.unanswered().filter(|asked| *asked > answered_at);
+        let stalls = [locked(&self.stall).since.clone(), self.waits.put_off()];
+        Trouble::find(self.clock.time(), stalled_after, absence, silence, stalls)
     }
 
     /// When the sink last answered here.

@@ -4,7 +4,7 @@
 //! sends, and is heeded by all destinations of a connection; so are the budgets and the rate that are
 //! declared. What is only found out, by rejections and time-outs, holds for one destination.
 
-use super::{Channel, Manner, Sent, WallClock, channel::MOST_GROUPS};
+use super::{Channel, Manner, Sent, Trouble, TroubleKind, WallClock, channel::MOST_GROUPS};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
@@ -29,6 +29,8 @@ pub(crate) struct Destinations {
     pub most: usize,
     back_at: Arc<Mutex<Time>>,
     known: Mutex<Known>,
+    /// Since when the sink could not be reached without a message, and why.
+    doubt: Mutex<Option<(Time, String)>>,
 }
 
 #[derive(Default)]
@@ -48,9 +50,9 @@ impl Destinations {
         let connections = u32::try_from(capabilities.connections.len()).unwrap_or(u32::MAX);
         let most = options.max.saturating_mul(connections).clamp(1, MOST_GROUPS) as usize;
         let pacer = Pacer::new(options, capabilities.connections)?;
-        let (back_at, known) = Default::default();
+        let (back_at, known, doubt) = Default::default();
         let operation = capabilities.operation;
-        Ok(Self { sink, pacer, operation, clock, most, back_at, known })
+        Ok(Self { sink, pacer, operation, clock, most, back_at, known, doubt })
     }
 
     /// The way to a destination.
@@ -128,6 +130,55 @@ impl Destinations {
             Some((channel.absent_for()?, named))
         });
         absent.max().map(|(_, reason)| reason)
+    }
+
+    /// What is wrong with the sink, or with one of its destinations; of several things, the one that lasts longest.
+    pub fn trouble(&self, stalled_after: Duration) -> Option<Trouble> {
+        let of_places = self.all().into_iter().filter_map(|(place, channel)| {
+            let trouble = channel.trouble(stalled_after)?;
+            Some(match place.is_empty() {
+                true => trouble,
+                false => Trouble { reason: format!("{place}: {}", trouble.reason), ..trouble },
+            })
+        });
+        let worst = of_places.max_by_key(|it| it.lasts);
+        let Some((since, reason)) = self.doubted() else { return worst };
+        let lasts = self.now().saturating_sub(since);
+        // What became of messages says more, but it was like that before they came.
+        Some(match worst {
+            Some(worst) => Trouble { lasts: lasts.max(worst.lasts), ..worst },
+            None => Trouble { kind: TroubleKind::Unreached, reason, lasts },
+        })
+    }
+
+    pub fn now(&self) -> Time {
+        self.clock.time()
+    }
+
+    /// The sink could not be reached since then, for this reason.
+    pub fn doubt(&self, since: Time, reason: &str) {
+        *self.doubt_of() = Some((since, reason.to_owned()));
+    }
+
+    /// The sink can be reached.
+    pub fn trust(&self) {
+        *self.doubt_of() = None;
+    }
+
+    /// Whether it could not be reached, and has answered nothing since.
+    pub fn is_doubted(&self) -> bool {
+        self.doubted().is_some()
+    }
+
+    fn doubted(&self) -> Option<(Time, String)> {
+        let doubt = self.doubt_of().clone()?;
+        let known = self.known();
+        let answers = known.channels.values().any(|channel| channel.answered_at() > doubt.0);
+        (!answers).then_some(doubt)
+    }
+
+    fn doubt_of(&self) -> MutexGuard<'_, Option<(Time, String)>> {
+        self.doubt.lock().expect("nothing panics while it holds the lock")
     }
 
     /// Whether the sink as a whole said that nobody should ask it again.

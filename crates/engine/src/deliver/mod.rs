@@ -10,6 +10,8 @@ mod clock;
 mod destinations;
 mod send;
 mod task;
+mod trouble;
+mod waits;
 
 use crate::act::{Desk, Hands, HandsError};
 use async_trait::async_trait;
@@ -22,6 +24,7 @@ use std::{sync::Arc, time::Duration};
 use tidegate_core::Sink;
 use tidegate_pacer::Gate;
 use tokio::task::{JoinError, JoinSet};
+pub use trouble::{STALLED_AFTER, Trouble, TroubleKind};
 
 /// What is to be delivered: the items of a batch, by index.
 pub trait Items: Send + Sync {

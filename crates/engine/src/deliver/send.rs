@@ -1,6 +1,6 @@
 //! One group, until each of its items has a verdict.
 
-use super::{Channel, Manner};
+use super::{Channel, Manner, waits::Waiting};
 use crate::act::HandsError;
 use futures_util::FutureExt;
 use std::{
@@ -63,6 +63,7 @@ pub(crate) async fn send(
     verdicts: &Verdicts,
 ) -> Result<(), HandsError> {
     let mut pending = vec![Part::new((0..items.len()).collect())];
+    let waiting = channel.waits.begin();
     while let Some(mut part) = pending.pop() {
         hold_back(&mut part, items, &mut verdicts.lock());
         if part.items.is_empty() {
@@ -77,7 +78,7 @@ pub(crate) async fn send(
         if !scene.may_send() {
             break;
         }
-        let (outcome, there) = attempt(channel, permit, &group).await?;
+        let (outcome, there) = attempt(channel, permit, &group, &waiting).await?;
         drop(turn);
         // What the sink is not there for comes after the rest: it may be there for that.
         let absent = matches!(outcome, Outcome::Unavailable(_) | Outcome::TimedOut);
@@ -157,8 +158,10 @@ async fn attempt(
     channel: &Channel,
     permit: Permit,
     group: &[Item<'_>],
+    waiting: &Waiting<'_>,
 ) -> Result<(Outcome, bool), HandsError> {
     let sent = channel.clock.time();
+    waiting.asked(sent);
     let delivery = Delivery { connection: permit.connection(), items: group };
     let meter = &channel.meter;
     meter.requests.fetch_add(1, Relaxed);
@@ -167,7 +170,9 @@ async fn attempt(
     let answer = checked(delivered.unwrap_or_else(|_| panicked()), group.len());
     let now = channel.clock.time();
     teach(permit, &answer, now);
-    channel.moved(stalled(&answer.outcome), now);
+    let stalled = stalled(&answer.outcome);
+    waiting.answered(stalled);
+    channel.moved(stalled, sent, now);
     let absent = match &answer.outcome {
         Outcome::Unavailable(reason) => {
             meter.unavailable.fetch_add(1, Relaxed);
@@ -196,7 +201,7 @@ async fn attempt(
             None
         }
     };
-    let hope = absent.is_none_or(|reason| channel.breaker().trip(reason, sent, now));
+    let hope = absent.is_none_or(|reason| channel.absent(reason, sent, now));
     if !hope && channel.manner == Manner::Load {
         let reason = absent.unwrap_or(NO_ANSWER);
         return Err(HandsError::Sink(format!("{reason}; it is not there for too long")));

@@ -2,6 +2,7 @@
 //! I/O, and the loop carries out what it decides.
 
 use super::{
+    counts::Counts,
     held::Held,
     lanes::{LaneState, Lanes, Leaving, LineNumber, leases},
     places::{PROBES, Shut, place},
@@ -9,9 +10,11 @@ use super::{
     queue::{Queue, Queued},
     reading::{Asked, FIRST_READ},
 };
+use crate::deliver::STALLED_AFTER;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 use tidegate_core::{
     Message, MessageId,
@@ -55,6 +58,8 @@ pub(super) struct Flow {
     /// What is being settled.
     pub settling: Option<Settlement>,
     pub counts: Counts,
+    /// A message that was put off for so long is told of.
+    pub stalled_after: Duration,
     /// Topics of which it was said that a message is dead, or has no route.
     told: HashSet<(String, &'static str)>,
 }
@@ -83,23 +88,6 @@ pub(super) enum Doing {
     Read,
 }
 
-/// What became of messages so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Counts {
-    /// Delivered.
-    pub delivered: u64,
-    /// Not sent, because a later one of the same key was delivered in their place.
-    pub coalesced: u64,
-    /// Set aside to be tried again.
-    pub retried: u64,
-    /// Given up.
-    pub dead: u64,
-    /// Set aside because no route takes their topic.
-    pub unrouted: u64,
-    /// Lanes that were lost before their messages were settled.
-    pub late: u64,
-}
-
 impl Flow {
     pub fn new(plan: Arc<Plan>) -> Self {
         let lines = plan.lines();
@@ -124,6 +112,7 @@ impl Flow {
             settlements: 0,
             settling: None,
             counts: Counts::default(),
+            stalled_after: STALLED_AFTER,
             told: HashSet::new(),
             plan,
         }

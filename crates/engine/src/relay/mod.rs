@@ -8,6 +8,7 @@
 //! groups go on side by side, one claim and one settlement at a time. Of each key one group is on its
 //! way. What a sink holds up is set aside or read apart, so that it holds up no other.
 
+mod counts;
 mod flow;
 mod group;
 mod held;
@@ -22,7 +23,8 @@ mod trouble;
 mod verdicts;
 mod work;
 
-pub use flow::Counts;
+pub use crate::deliver::{STALLED_AFTER, Trouble, TroubleKind};
+pub use counts::Counts;
 pub use options::RelayOptions;
 pub use plan::{Plan, PlannedSink, TopicPolicy};
 pub use work::{Relay, RelayError, RelayReport, RelayWatch, SinkWatch, purge};

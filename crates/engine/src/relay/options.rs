@@ -1,5 +1,6 @@
 //! What a relay can be told, with defaults that fit most.
 
+use crate::deliver::STALLED_AFTER;
 use std::time::Duration;
 use tidegate_core::WorkerId;
 
@@ -20,6 +21,8 @@ pub struct RelayOptions {
     pub drain: bool,
     /// How long messages are kept that were sent; `None`: for ever.
     pub keep: Option<Duration>,
+    /// A sink that puts everything off for so long, or one group, is in trouble, and people are told.
+    pub stalled_after: Duration,
 }
 
 impl RelayOptions {
@@ -32,6 +35,7 @@ impl RelayOptions {
             poll: Duration::from_millis(100),
             drain: false,
             keep: None,
+            stalled_after: STALLED_AFTER,
         }
     }
 }

@@ -38,12 +38,14 @@ pub(super) struct Fake {
     pub one_by_one: bool,
     /// One bad item and all are refused.
     pub refuses: bool,
+    /// It is too busy for a whole request if it is for one of its items.
+    pub busy_as_a_whole: bool,
     /// In so many answers, it leaves out an item.
     pub forgets: Mutex<u32>,
 }
 
 impl Fake {
-    /// `bad…` never succeeds, `flaky…` at the third try.
+    /// `bad…` never succeeds, `flaky…` at the third try, and it is always too busy for `busy…`.
     fn verdict(&self, item: &Item<'_>) -> Verdict {
         let payload = item.text().unwrap().trim_matches('"').to_owned();
         let tries = {
@@ -55,6 +57,7 @@ impl Fake {
         match &*payload {
             it if it.starts_with("panic") => panic!("as asked"),
             it if it.starts_with("bad") => Verdict::Dead("bad".to_owned()),
+            it if it.starts_with("busy") => Verdict::Throttled { retry_after: None },
             it if it.starts_with("flaky") && tries < 3 => Verdict::Retry("flaky".to_owned()),
             _ => {
                 let key = item.key.unwrap_or_default().to_owned();
@@ -96,7 +99,15 @@ impl Sink for Fake {
     }
 
     async fn check(&self) -> Result<Vec<Option<Duration>>, SinkError> {
-        Ok(vec![None])
+        if let Some((_, within)) = &self.hangs
+            && within.contains(&Instant::now())
+        {
+            sleep(Duration::from_secs(60)).await;
+        }
+        match self.absent_until.is_some_and(|until| Instant::now() < until) {
+            true => Err(SinkError("gone".to_owned())),
+            false => Ok(vec![None]),
+        }
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
@@ -119,11 +130,14 @@ impl Sink for Fake {
         let absent = self.absent_until.is_some_and(|until| Instant::now() < until);
         let topics: BTreeSet<&str> = delivery.items.iter().map(|item| item.topic).collect();
         assert!(!self.by_topic || topics.len() == 1, "one topic per request");
+        let is_busy = |item: &Item<'_>| item.text().unwrap().contains("busy");
         let is_bad = |item: &Item<'_>| item.text().unwrap().contains("bad");
         let outcome = if self.gone_after.is_some_and(|after| calls > after) {
             Outcome::Gone("closed".to_owned())
         } else if absent {
             Outcome::Unavailable("gone".to_owned())
+        } else if self.busy_as_a_whole && delivery.items.iter().any(is_busy) {
+            Outcome::Throttled { retry_after: None, reason: "429".to_owned() }
         } else if self.refuses && delivery.items.iter().any(is_bad) {
             Outcome::Refused("one is bad".to_owned())
         } else {

@@ -1,21 +1,21 @@
-//! Telling the store which sinks take nothing: people who look at it should not have to read a relay's log.
+//! Telling the store which sinks are in trouble: people who look at it should not have to read a relay's log.
 
-use super::work::{Relay, RelayWatch};
+use super::work::Relay;
 use std::{convert::Infallible, time::Duration};
-use tidegate_core::{limits::MAX_NAME_BYTES, outbox::TroubleNote};
+use tidegate_core::{
+    limits::MAX_NAME_BYTES,
+    outbox::{TroubleNote, TroubledSink},
+};
 use tokio::time::{Instant, sleep};
 
 /// How often it is looked whether something has changed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The sinks that take nothing, each with the reason.
-type Troubled = Vec<(String, String)>;
-
-/// Notes sinks that take nothing: when that changes, and as often as the relay says that it lives. Costs
-/// nothing while all of them take messages.
+/// Notes sinks in trouble: when that changes, and as often as the relay says that it lives. Costs nothing while
+/// all of them take messages.
 pub(super) struct Notes<'r> {
     relay: &'r Relay,
-    noted: Troubled,
+    noted: Vec<TroubledSink>,
     at: Instant,
 }
 
@@ -26,16 +26,22 @@ impl<'r> Notes<'r> {
 
     /// Keeps the notes up to date for as long as it is asked.
     pub async fn keep(&mut self) -> Infallible {
-        let watch = self.relay.watch();
         loop {
             sleep(LOOK).await;
-            let now = troubled(&watch.borrow());
-            let changed = now.iter().map(name).ne(self.noted.iter().map(name));
+            let now = troubled(self.relay);
             let beat = self.at.elapsed() >= self.relay.options.lease / 3;
-            if changed || (beat && !now.is_empty()) {
+            if self.is_news(&now) || (beat && !now.is_empty()) {
                 self.note(now).await;
             }
         }
+    }
+
+    /// Whether other sinks are in trouble than those noted, or one of them began to be later.
+    fn is_news(&self, now: &[TroubledSink]) -> bool {
+        let same = |(now, noted): (&TroubledSink, &TroubledSink)| {
+            now.sink == noted.sink && now.lasts >= noted.lasts
+        };
+        now.len() != self.noted.len() || !now.iter().zip(&self.noted).all(same)
     }
 
     /// Nobody knows how the sinks are once the relay has ended.
@@ -46,7 +52,7 @@ impl<'r> Notes<'r> {
     }
 
     /// A store that fails is reported by those who need it.
-    async fn note(&mut self, sinks: Troubled) {
+    async fn note(&mut self, sinks: Vec<TroubledSink>) {
         let (relay, valid) = (self.relay.options.relay.clone(), self.relay.options.lease);
         let note = TroubleNote { relay, sinks: sinks.clone(), valid };
         match self.relay.store.note_sinks(note).await {
@@ -57,13 +63,14 @@ impl<'r> Notes<'r> {
     }
 }
 
-fn name((name, _): &(String, String)) -> &str {
-    name
-}
-
-fn troubled(watch: &RelayWatch) -> Troubled {
-    let sinks = watch.sinks.iter();
-    sinks.filter_map(|sink| Some((sink.name.clone(), short(sink.absence.as_ref()?)))).collect()
+fn troubled(relay: &Relay) -> Vec<TroubledSink> {
+    let troubles = relay.troubles(relay.options.stalled_after).into_iter();
+    let noted = troubles.map(|(sink, trouble)| TroubledSink {
+        sink,
+        reason: short(&trouble.reason),
+        lasts: trouble.lasts,
+    });
+    noted.collect()
 }
 
 /// No store has to take a whole page, or what is not text.

@@ -19,9 +19,6 @@ use tidegate_core::{
 /// How long a message waits that a sink is too busy for, if the sink does not say.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// A message that a sink has put off for so long is told of.
-const WAITS_LONG: Duration = Duration::from_secs(3600);
-
 impl Flow {
     /// A group came back. Those without a verdict were not sent.
     pub fn answered(&mut self, group: Group, verdicts: Vec<Option<Verdict>>) {
@@ -129,6 +126,7 @@ impl Flow {
             then: policy.on_dead,
         };
         if let Verdict::Throttled { .. } | Verdict::Unavailable(_) = &verdict {
+            self.counts.put_off += 1;
             self.tell_wait(&queued);
         }
         let aside = match verdict {
@@ -168,7 +166,7 @@ impl Flow {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let waited = now.saturating_sub(published);
         if queued.aside.is_some()
-            && waited >= WAITS_LONG
+            && waited >= self.stalled_after
             && self.is_new(&queued.message.topic, "waits")
         {
             let (id, minutes) = (queued.id(), waited.as_secs() / 60);

@@ -154,7 +154,7 @@ impl Outbox for Adopted {
 
     async fn note_sinks(&self, mut note: TroubleNote) -> Result<(), StoreError> {
         let encoding = &self.plan.table.encoding;
-        note.sinks.iter_mut().for_each(|(_, reason)| *reason = encoding.fit(reason));
+        note.sinks.iter_mut().for_each(|it| it.reason = encoding.fit(&it.reason));
         trouble::note(&self.pool, self.table(), &note).await
     }
 

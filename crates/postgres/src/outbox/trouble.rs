@@ -17,14 +17,16 @@ pub(crate) const OWN: &str = "";
 const READ: &str = "inspect outbox";
 
 pub(crate) async fn note(pool: &Pool, outbox: &str, note: &TroubleNote) -> Result<(), StoreError> {
-    let (sinks, reasons): (Vec<&str>, Vec<&str>) =
-        note.sinks.iter().map(|(sink, reason)| (sink.as_str(), reason.as_str())).unzip();
+    let sinks: Vec<&str> = note.sinks.iter().map(|it| it.sink.as_str()).collect();
+    let reasons: Vec<&str> = note.sinks.iter().map(|it| it.reason.as_str()).collect();
+    let lasts: Vec<i64> = note.sinks.iter().map(|it| millis(it.lasts)).collect();
     let params = [
         (&outbox as _, Type::TEXT),
         (&note.relay.0 as _, Type::TEXT),
         (&sinks as _, Type::TEXT_ARRAY),
         (&reasons as _, Type::TEXT_ARRAY),
         (&millis(note.valid) as _, Type::INT8),
+        (&lasts as _, Type::INT8_ARRAY),
     ];
     let sql = include_str!("../sql/outbox/trouble_note.sql");
     pool.query(pool.leased("note sinks"), sql, &params).await?;

@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tidegate_core::{
     InspectOutbox, Kind, Migrate, Outbox, WorkerId,
     migrate::Schema,
-    outbox::{StuckQuery, TroubleNote},
+    outbox::{StuckQuery, TroubleNote, TroubledSink},
 };
 use tidegate_postgres::{
     Adopted, Postgres,
@@ -176,7 +176,8 @@ async fn reasons_of_failures_fit_every_encoding() {
 async fn notes_about_sinks_fit_every_encoding() {
     for encoding in ["LATIN1", "SQL_ASCII", "WIN1251"] {
         let (_database, adopted) = database(encoding).await;
-        let sinks = vec![("s".to_owned(), "it says: ä→漢\u{1f980}".to_owned())];
+        let (sink, reason) = ("s".to_owned(), "it says: ä→漢\u{1f980}".to_owned());
+        let sinks = vec![TroubledSink { sink, reason, lasts: Duration::ZERO }];
         let (relay, valid) = (WorkerId("r".to_owned()), Duration::from_secs(60));
         adopted.note_sinks(TroubleNote { relay, sinks, valid }).await.unwrap();
         let noted = adopted.outbox().await.unwrap().sinks;

@@ -6,16 +6,20 @@ use crate::{
     sql::{Millis, Sql, millis},
 };
 use rusqlite::{Row, params};
-use tidegate_core::outbox::{SinkTrouble, TroubleNote};
+use tidegate_core::outbox::{SinkTrouble, TroubleNote, TroubledSink};
 
 pub(super) fn note(sql: &Sql, note: &TroubleNote) -> Result<(), Failure> {
     let now = sql.now()?;
-    let sinks = rows(note.sinks.iter().map(|(sink, reason)| serde_json::json!([sink, reason])));
+    let row = |it: &TroubledSink| {
+        let since = now.0.saturating_sub(millis(it.lasts));
+        serde_json::json!([it.sink, it.reason, since])
+    };
+    let sinks = rows(note.sinks.iter().map(row));
     let text = include_str!("../sql/outbox/trouble_forget.sql");
     sql.execute(text, params![note.relay.0, sinks, now.0])?;
     let until = now.0.saturating_add(millis(note.valid));
     let text = include_str!("../sql/outbox/trouble_note.sql");
-    sql.execute(text, params![note.relay.0, sinks, now.0, until])?;
+    sql.execute(text, params![note.relay.0, sinks, until])?;
     Ok(())
 }
 

@@ -29,13 +29,12 @@ use tidegate::{
     Access, BatchState, OpenStore, Stop,
     load::{Load, LoadReport, LoadSpec, TakenUp},
     records::{Input, Options, Records},
+    relay::STALLED_AFTER,
 };
 
 /// What is said to the first Ctrl-C.
 const STOPPING: &str = "Stopping after the requests in flight. Press Ctrl-C again to stop now.";
 const DEFAULT_ATTEMPTS: u32 = 5;
-/// A load of which nothing was taken for so long may never end: somebody should know.
-const STALLED: Duration = Duration::from_secs(3600);
 /// How often it is looked whether something is taken.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -66,8 +65,14 @@ pub async fn run(app: &App, args: LoadArgs) -> Result<Exit> {
     announce(app, &load, &taken_up, &name);
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let start = Instant::now();
-    let mut patience =
-        Patience { give_up_after: args.give_up_after.map(|it| it.0), gave_up: false };
+    let mut patience = Patience {
+        stalled_after: args
+            .stalled_after
+            .or(app.config.stalled_after)
+            .map_or(STALLED_AFTER, |it| it.0),
+        give_up_after: args.give_up_after.map(|it| it.0),
+        gave_up: false,
+    };
     let report = match taken_up.status.state {
         BatchState::Running => {
             Some(work_on(app, &store, &load, &taken_up, &signals, &mut patience).await?)
@@ -200,6 +205,7 @@ async fn work_on(
 
 /// How long a load waits for a service that puts everything off.
 struct Patience {
+    stalled_after: Duration,
     give_up_after: Option<Duration>,
     gave_up: bool,
 }
@@ -207,23 +213,26 @@ struct Patience {
 impl Patience {
     /// Says when nothing was taken for long, and ends the load if it was told to.
     async fn watch(&mut self, load: &Load, stop: &Stop) -> Infallible {
-        let limit = self.give_up_after.unwrap_or(STALLED);
         let mut told = false;
         loop {
             tokio::time::sleep(LOOK).await;
-            let stall = load.stall().filter(|(_, time)| *time >= limit);
-            if let Some((reason, time)) = stall.as_ref().filter(|_| !told) {
-                let time = number::span(*time);
-                let then = match self.give_up_after {
-                    Some(_) => "giving up",
-                    None => "going on; --give-up-after TIME ends a load like this",
-                };
-                out::note(&format!("no record was taken for {time}: {reason}; {then}"));
-            }
-            told = stall.is_some();
-            if told && self.give_up_after.is_some() && !stop.is_stopped() {
+            let Some((reason, time)) = load.stall() else {
+                told = false;
+                continue;
+            };
+            let gives_up = self.give_up_after.is_some_and(|most| time >= most);
+            let stalled = format!("no record was taken for {}: {reason}", number::span(time));
+            if gives_up && !stop.is_stopped() {
+                out::note(&format!("{stalled}; giving up"));
                 self.gave_up = true;
                 stop.stop();
+            } else if !gives_up && time >= self.stalled_after && !told {
+                let then = match self.give_up_after {
+                    Some(_) => "going on",
+                    None => "going on; --give-up-after TIME ends a load like this",
+                };
+                out::note(&format!("{stalled}; {then}"));
+                told = true;
             }
         }
     }

@@ -133,5 +133,5 @@ fn print(app: &App, status: &OutboxStatus, outstanding: u64, drain: Option<f64>)
 /// What is wrong with a sink or one of its destinations, and for how long.
 pub fn troubled(sink: &SinkTrouble) -> String {
     let (name, lasts) = (out::harmless(&sink.sink), span(sink.lasts));
-    format!("messages for the sink {name} have waited for {lasts}: {}", out::harmless(&sink.reason))
+    format!("the sink {name} has been in trouble for {lasts}: {}", out::harmless(&sink.reason))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 use tidegate::{
     Stop,
-    relay::{RelayWatch, SinkWatch},
+    relay::{Relay, RelayWatch, Trouble, TroubleKind},
 };
 use tokio::{
     sync::watch,
@@ -30,17 +30,18 @@ impl Patience {
     }
 
     /// Stops the relay when nothing has become of any message for too long.
-    pub async fn watch(&self, mut watch: watch::Receiver<RelayWatch>, stop: &Stop) -> Infallible {
+    pub async fn watch(&self, relay: &Relay, stop: &Stop) -> Infallible {
         let Some(most) = self.most else { return pending().await };
+        let mut watch = relay.watch();
         loop {
-            let before = watch.borrow_and_update().counts;
-            let moved = timeout(most, watch.wait_for(|now| now.counts != before)).await;
+            let before = watch.borrow_and_update().counts.moves();
+            let moved = timeout(most, watch.wait_for(|now| now.counts.moves() != before)).await;
             match moved.map(|moved| moved.is_ok()) {
                 Ok(true) => continue,
                 // It has ended.
                 Ok(false) => {}
                 Err(_) => {
-                    let _ = self.given_up.set(gave_up(most, &watch.borrow()));
+                    let _ = self.given_up.set(gave_up(most, relay));
                     stop.stop();
                 }
             }
@@ -54,33 +55,45 @@ impl Patience {
     }
 }
 
-fn gave_up(after: Duration, watch: &RelayWatch) -> String {
+fn gave_up(after: Duration, relay: &Relay) -> String {
     let begin = format!("gave up: nothing was delivered for {}", number::span(after));
-    let why = watch.sinks.iter().filter_map(absence);
+    let troubles = relay.troubles(Duration::ZERO);
+    let why = troubles.iter().map(|(sink, trouble)| told(sink, trouble));
     [begin].into_iter().chain(why).collect::<Vec<_>>().join("; ")
 }
 
-fn absence(sink: &SinkWatch) -> Option<String> {
-    let reason = sink.absence.as_ref()?;
-    Some(format!("{} cannot take messages: {reason}", sink.name))
+fn told(sink: &str, Trouble { kind, reason, lasts }: &Trouble) -> String {
+    let lasts = number::span(*lasts);
+    match kind {
+        TroubleKind::Absent => format!("{sink} cannot take messages: {reason}"),
+        TroubleKind::Stalled => format!("{sink} has put messages off for {lasts}: {reason}"),
+        TroubleKind::Silent => format!("{sink} has not answered for {lasts}"),
+        TroubleKind::Unreached => format!("{sink} could not be reached for {lasts}: {reason}"),
+    }
 }
 
-/// Says at once which sinks cannot take messages, and when they can again.
-pub async fn tell_absences(watch: watch::Receiver<RelayWatch>) -> Infallible {
-    let mut absent = BTreeSet::new();
+/// Says at once which sinks cannot take messages, after a while which have put them off, and when they take them
+/// again.
+pub async fn tell_troubles(relay: &Relay) -> Infallible {
+    let mut known = BTreeSet::new();
     loop {
         tokio::time::sleep(LOOK).await;
-        for sink in &watch.borrow().sinks {
-            match absence(sink) {
-                Some(line) if absent.insert(sink.name.clone()) => {
-                    tracing::warn!("{line}; they wait, and it is tried again");
-                }
-                None if absent.remove(&sink.name) => {
-                    tracing::info!("{} takes messages again", sink.name);
-                }
-                _ => {}
+        let mut troubles = relay.troubles(relay.options().stalled_after);
+        // One that was never reached is told of by whoever tried, and a slow answer may still come.
+        let is_told = |kind| matches!(kind, TroubleKind::Absent | TroubleKind::Stalled);
+        troubles.retain(|(sink, it)| is_told(it.kind) || known.contains(sink));
+        for (sink, trouble) in &troubles {
+            if known.insert(sink.clone()) {
+                tracing::warn!("{}; they wait, and it is tried again", told(sink, trouble));
             }
         }
+        known.retain(|it| {
+            let lasts = troubles.iter().any(|(sink, _)| sink == it);
+            if !lasts {
+                tracing::info!("{it} takes messages again");
+            }
+            lasts
+        });
     }
 }
 

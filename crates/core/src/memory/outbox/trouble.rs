@@ -1,7 +1,7 @@
 //! Sinks that take nothing at the moment.
 
 use super::OutboxContent;
-use crate::outbox::{SinkTrouble, TroubleNote};
+use crate::outbox::{SinkTrouble, TroubleNote, TroubledSink};
 use std::{collections::BTreeMap, time::Duration};
 
 /// What a relay said about a sink.
@@ -16,12 +16,11 @@ impl OutboxContent {
     pub(super) fn note_sinks(&mut self, note: TroubleNote, now: Duration) {
         let TroubleNote { relay, sinks, valid } = note;
         self.trouble.retain(|(by, sink), row| match *by == relay.0 {
-            true => sinks.iter().any(|(name, _)| name == sink),
+            true => sinks.iter().any(|it| it.sink == *sink),
             false => row.until > now,
         });
-        for (sink, reason) in sinks {
-            let key = (relay.0.clone(), sink);
-            let since = self.trouble.get(&key).map_or(now, |row| row.since);
+        for TroubledSink { sink, reason, lasts } in sinks {
+            let (key, since) = ((relay.0.clone(), sink), now.saturating_sub(lasts));
             self.trouble.insert(key, TroubleRow { reason, since, until: now + valid });
         }
     }

@@ -55,7 +55,7 @@ async fn one_that_comes_back_makes_the_others_try() {
     let now = one.clock.time();
     for channel in [&one, &other] {
         for tried in (1..8).map(Duration::from_millis) {
-            channel.breaker().trip("gone", now + tried, now + tried);
+            channel.absent("gone", now + tried, now + tried);
         }
     }
     assert!(other.until().unwrap() > now + Duration::from_secs(5));
@@ -63,7 +63,7 @@ async fn one_that_comes_back_makes_the_others_try() {
     one.answered(one.clock.time());
     assert_eq!(one.absence(), None);
     assert!(other.until().unwrap() <= other.clock.time(), "it is tried at once");
-    other.breaker().trip("gone", other.clock.time(), other.clock.time());
+    other.absent("gone", other.clock.time(), other.clock.time());
     assert!(other.until().unwrap() > other.clock.time(), "and left alone again");
     assert_eq!(destinations.absence().as_deref(), Some("other: gone"));
 }

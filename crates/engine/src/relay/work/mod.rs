@@ -1,6 +1,7 @@
 //! The loop: carries out what the flow decides.
 
 mod act;
+mod check;
 mod claim;
 mod finish;
 mod places;
@@ -10,7 +11,8 @@ mod share;
 pub use settle::purge;
 
 use super::{
-    flow::{Counts, Flow},
+    counts::Counts,
+    flow::Flow,
     group::Group,
     options::RelayOptions,
     plan::{Plan, PlannedSink},
@@ -20,7 +22,7 @@ use super::{
 use crate::{
     Stop, UnfitLease,
     backoff::Backoff,
-    deliver::{Destinations, Sent, WallClock},
+    deliver::{Destinations, Sent, Trouble, WallClock},
 };
 use std::{
     sync::{Arc, atomic::AtomicUsize},
@@ -139,6 +141,20 @@ impl Relay {
         self.watch.subscribe()
     }
 
+    /// The sinks that are in trouble. That one puts messages off is trouble after this time.
+    pub fn troubles(&self, stalled_after: Duration) -> Vec<(String, Trouble)> {
+        let sinks = self.plan.sinks.iter().zip(&self.channels);
+        let trouble = |(planned, channels): (&PlannedSink, &Destinations)| {
+            Some((planned.name.clone(), channels.trouble(stalled_after)?))
+        };
+        sinks.filter_map(trouble).collect()
+    }
+
+    /// How it was told to work.
+    pub fn options(&self) -> &RelayOptions {
+        &self.options
+    }
+
     /// Where the pace of each sink stands.
     pub fn statistics(&self) -> Vec<(String, Vec<Statistics>)> {
         let names = self.plan.sinks.iter().map(|sink| sink.name.clone());
@@ -227,9 +243,11 @@ impl<'r> Work<'r> {
         let mut events = JoinSet::new();
         let store = relay.store.clone();
         events.spawn(async move { published(store).await });
+        let mut flow = Flow::new(relay.plan.clone());
+        flow.stalled_after = relay.options.stalled_after;
         Self {
             relay,
-            flow: Flow::new(relay.plan.clone()),
+            flow,
             stop,
             events,
             lanes: Lanes {

@@ -1,4 +1,4 @@
--- Forgets sinks that take messages of relay ?1 again: all but those of ?2, as [name, reason]; and what relays
+-- Forgets sinks that take messages of relay ?1 again: all but those of ?2, as [name, …]; and what relays
 -- said that were not heard of until ?3. A scan: there is a row per sink in trouble.
 DELETE FROM sink_trouble
 WHERE CASE relay
