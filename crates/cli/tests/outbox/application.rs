@@ -40,7 +40,7 @@ async fn an_application_publishes_in_its_own_transaction() {
     let topics: Vec<&str> = seen.iter().map(|line| line["topic"].as_str().unwrap()).collect();
     assert_eq!(topics.iter().filter(|topic| **topic == "orders").count(), 1, "{seen:?}");
     let a = seen.iter().find(|line| line["topic"] == "a").unwrap();
-    assert_eq!(a["headers"]["x-a"], "b");
+    assert_eq!(a["headers"]["X-A"], "b");
     // Readable with plain SQL.
     let state = "select state from tidegate.messages where topic = 'orders'";
     assert_eq!(client.query_one(state, &[]).await.unwrap().get::<_, &str>(0), "sent");

@@ -156,7 +156,7 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
         assert!(dead[0]["reason"].as_str().unwrap().contains("422"), "{dead}");
         let shown = place.json(&["outbox", "show", "2"]);
         assert_eq!((&shown["payload"]["n"], &shown["state"]), (&json!(2), &json!("dead")));
-        assert_eq!(shown["headers"]["x-tenant"], "north");
+        assert_eq!(shown["headers"]["X-Tenant"], "north");
 
         let name = shown["name"].as_str().unwrap();
         assert_eq!(place.json(&["outbox", "show", name])["id"], 2);
@@ -224,7 +224,9 @@ fn what_others_wrote_does_not_steer_the_terminal() {
 fn a_key_is_refused_that_is_empty_or_has_control_characters() {
     let place = Place::new();
     place.write("tidegate.toml", "store = 'sqlite:box.db'\n");
-    for key in ["", "a\nb", "\u{1b}[31mred", "\u{85}"] {
+    let said = place.tidegate(&["publish", "orders", "1", "--key", ""]);
+    assert_eq!(said.code, 2, "an unset variable: {}", said.stderr);
+    for key in ["a\nb", "\u{1b}[31mred", "\u{85}"] {
         let said = place.tidegate(&["publish", "orders", "1", "--key", key]);
         assert_eq!(said.code, 1, "{key:?}: {}", said.stderr);
         let advice =
