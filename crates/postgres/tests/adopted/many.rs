@@ -188,14 +188,14 @@ async fn a_table_is_taken_over_while_its_lease_is_renewed() {
     let (one, other) = (adopt_entities(&database).await, adopt_entities(&database).await);
     let lease = Duration::from_secs(6);
     let mut shares = 0;
-    let gained = loop {
+    let (gained, epoch) = loop {
         let begun = Instant::now();
-        let Shared { gained, .. } = one.share_lanes(share_of("one", lease)).await.unwrap();
+        let Shared { gained, epoch, .. } = one.share_lanes(share_of("one", lease)).await.unwrap();
         shares += 1;
         let refused = other.share_lanes(share_of("other", lease)).await.unwrap();
         assert!(refused.gained.is_empty() && refused.relays == 2, "after {:?}", begun.elapsed());
         if !gained.is_empty() {
-            break gained;
+            break (gained, epoch);
         }
     };
     assert!(shares > 1, "it took one share");
@@ -206,7 +206,7 @@ async fn a_table_is_taken_over_while_its_lease_is_renewed() {
     assert_eq!(database.rows(heads).await.concat(), ["3000"], "of each key the first");
     // It holds the lease as any other.
     let held = gained.iter().map(|gained| gained.lease).collect();
-    let renewed = one.share_lanes(Share { held, ..share_of("one", lease) }).await.unwrap();
+    let renewed = one.share_lanes(Share { epoch, held, ..share_of("one", lease) }).await.unwrap();
     assert!(renewed.lost.is_empty() && renewed.gained.is_empty());
 }
 
