@@ -292,7 +292,7 @@ async fn dead_rows(many: usize, times: &str) -> Database {
                 values ('{TABLE}', 1, now(), {many});
             insert into tidegate.adopted_aside
                 (adopted, id, row_key, topic, key_hash, sink, state, attempts, reason, on_dead, due_at)
-                select '{TABLE}', row_number() over (), outbox_id::text, 'qdrant', null, 'to *', 'dead', 5,
+                select '{TABLE}', row_number() over (), outbox_id::text, 'qdrant', hashtextextended(entity_id, 7), 'to *', 'dead', 5,
                     'bad luck', 'skip', now()
                 from entity_outbox"
         ))
@@ -308,6 +308,10 @@ async fn touched(database: &Database) -> i64 {
     let gone = "select count(*)::text from pg_stat_activity
         where datname = current_database() and pid <> pg_backend_pid()";
     until(database, gone, &["0"]).await;
+    touched_so_far(database).await
+}
+
+async fn touched_so_far(database: &Database) -> i64 {
     let count = "select sum(pg_stat_get_blocks_fetched(c.oid))::bigint
         from pg_class c
         where c.oid = any (tables.oids)
@@ -350,6 +354,23 @@ async fn claims_read_no_more_however_many_rows_are_dead() {
         }
         assert!(seen[1] < seen[0] * 3 / 2, "{times}: {seen:?}");
     }
+}
+
+/// The planner believes that nothing is due, and that every index for what is due is empty.
+#[tokio::test]
+async fn what_was_retried_costs_the_same_however_much_it_is() {
+    let mut each = Vec::new();
+    for many in [3_000, 24_000] {
+        let database = dead_rows(many, ONE_BY_ONE).await;
+        database.execute("vacuum analyze tidegate.adopted_aside").await;
+        database.execute("update tidegate.adopted_aside set state = 'retry', due_at = now()").await;
+        let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+        let before = touched_so_far(&database).await;
+        assert_eq!(drain_to(&adopted, &sink).await.delivered, many as u64);
+        drop(adopted);
+        each.push((touched(&database).await - before) / many as i64);
+    }
+    assert!(each[1] < each[0] * 2, "pages touched for each row: {each:?}");
 }
 
 /// A row that is committed long after later ones, or wanted again, is delivered all the same.

@@ -40,7 +40,7 @@ moved as (
 gone as (
     delete from tidegate.adopted_aside a
     using held h
-    where a.adopted = h.adopted and a.id = any ($6)
+    where a.adopted = h.adopted and a.id = any (array(select unnest($6)))
     returning a.row_key, a.sink, a.key_hash
 ),
 finished as (
@@ -73,21 +73,18 @@ touched as materialized (
     union
     -- What goes to another sink now leaves the line that it was in.
     select a.sink, a.key_hash
-    from tidegate.adopted_aside a
-    where a.adopted = $1 and a.id = any ($7) and a.key_hash is not null and exists (select from held)
+    from incoming i
+    cross join lateral (
+        select a.sink, a.key_hash from tidegate.adopted_aside a where a.adopted = $1 and a.id = i.id limit 1
+    ) a
+    where a.key_hash is not null
 ),
 first as materialized (
     select t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
     from touched t
-    left join lateral (
-        select a.id, a.state
-        from tidegate.adopted_aside a
-        where a.adopted = $1 and a.sink = t.sink and a.key_hash = t.key_hash
-            and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($6) and a.id <> all ($7)
-        order by a.id
-        limit 1
-    ) s on true
+    left join tidegate.first_of_adopted_keys(
+        $1, array(select t.sink from touched t), array(select t.key_hash from touched t), $6 || $7
+    ) as s on s.sink = t.sink and s.key_hash = t.key_hash
     left join (
         select i.sink, i.key_hash, min(i.id) as id
         from incoming i

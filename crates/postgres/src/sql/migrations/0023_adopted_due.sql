@@ -11,10 +11,11 @@ drop index if exists tidegate.adopted_aside_due;
 create index if not exists adopted_aside_topic on tidegate.adopted_aside (adopted, topic, sink)
     where state <> 'dead' or on_dead <> 'skip';
 
--- The first message that holds a key. What comes first from the key on is that, or there is none: with the end of the
--- key as a condition on several columns, PostgreSQL (up to 17) would read the index to its end if there is none.
+-- The first message that holds a key. The key as a range and the order by it leave one index: any other would have to
+-- be sorted. As a condition on several columns, the end of the range would not end the scan (up to PostgreSQL 17).
+-- Whoever calls this has switched sorting off.
 --
--- Index: adopted_aside_key, whose columns the order names.
+-- Index: adopted_aside_key.
 create or replace function tidegate.first_of_adopted_key(
     which text, of_sink text, of_key bigint, out id bigint, out state text
 )
@@ -23,15 +24,41 @@ stable
 as $$
 begin
     select a.id, a.state into first_of_adopted_key.id, first_of_adopted_key.state
-    from (
-        select a.sink, a.key_hash, a.id, a.state
+    from tidegate.adopted_aside a
+    where a.adopted = which and a.sink = of_sink and a.key_hash between of_key and of_key
+        and a.key_hash is not null and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
+    order by a.key_hash, a.id
+    limit 1;
+end
+$$;
+
+-- The same for many keys at once, leaving some messages out. Keys for which there is none are not returned.
+create or replace function tidegate.first_of_adopted_keys(which text, of_sinks text[], of_keys bigint[], but bigint[])
+returns table (sink text, key_hash bigint, id bigint, state text)
+language plpgsql
+stable
+rows 100
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select k.sink, k.key_hash, f.id, f.state
+    from unnest(of_sinks, of_keys) as k (sink, key_hash)
+    cross join lateral (
+        select a.id, a.state
         from tidegate.adopted_aside a
-        where (a.adopted, a.sink, a.key_hash) >= (which, of_sink, of_key) and a.adopted <= which
+        where a.adopted = which and a.sink = k.sink and a.key_hash between k.key_hash and k.key_hash
             and a.key_hash is not null and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-        order by a.adopted, a.sink, a.key_hash, a.id
+            and a.id not in (select unnest(but))
+        order by a.key_hash, a.id
         limit 1
-    ) a
-    where a.sink = of_sink and a.key_hash = of_key;
+    ) f;
 end
 $$;
 
