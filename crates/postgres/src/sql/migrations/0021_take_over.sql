@@ -365,19 +365,23 @@ declare
     left_over bigint := most;
     this smallint;
     page bigint[];
+    looked_at bigint;
 begin
     for this in select l.lane from unnest(lanes) as l (lane) where l.lane >= at_lane order by l.lane loop
         if this > at_lane then
             at_id := 0;
         end if;
         at_lane := this;
-        page := array(
-            select a.id
+        -- The dead are passed: mostly they are all that there is.
+        select array_agg(a.id) filter (where a.is_open), coalesce(max(a.id), at_id), count(*)
+        into page, at_id, looked_at
+        from (
+            select a.id, a.state <> 'dead' or a.on_dead <> 'skip' as is_open
             from tidegate.aside a
             where (a.lane, a.id) > (this, at_id) and a.lane <= this
             order by a.lane, a.id
             limit left_over
-        );
+        ) a;
         if cardinality(page) > 0 then
             perform from tidegate.lane l where l.lane = this for update;
             update tidegate.aside a
@@ -405,9 +409,8 @@ begin
                 limit 1
             ) r on true
             where a.lane = this and a.id = p.id and u.sink <> coalesce(r.sink, '');
-            at_id := page[cardinality(page)];
-            left_over := left_over - cardinality(page);
         end if;
+        left_over := left_over - looked_at;
         if left_over = 0 then
             return;
         end if;
