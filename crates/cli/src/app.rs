@@ -18,7 +18,7 @@ use tidegate::{
 };
 use tracing_subscriber::EnvFilter;
 
-/// What the files of the store are called in messages.
+/// How error messages name the files of the store.
 const STORE: &str = "the store";
 
 /// What all commands share.
@@ -114,7 +114,7 @@ fn refuse_redirection(protected: &Protected) -> Result<()> {
     Ok(())
 }
 
-/// What an open file is.
+/// The metadata of an open file descriptor.
 pub fn metadata(open: BorrowedFd<'_>) -> io::Result<Metadata> {
     File::from(open.try_clone_to_owned()?).metadata()
 }

@@ -38,7 +38,7 @@ impl Protected {
         found.or_else(|| self.among_open(&fs::metadata(path).ok()?))
     }
 
-    /// What an open file is, if it is protected.
+    /// Returns which protected file an open file is, if it is one.
     pub fn find_open(&self, open: &fs::Metadata) -> Option<&str> {
         let same = |path: &Path| fs::metadata(path).is_ok_and(|found| is_one_file(&found, open));
         let found = self.paths.iter().find(|(path, _)| same(path)).map(|(_, what)| what.as_str());

@@ -44,7 +44,7 @@ pub struct Observer {
 #[derive(Default)]
 struct Failures {
     count: u64,
-    /// What the first one looks like.
+    /// The reason of the first failure, in the form in which reasons are compared.
     shape: Option<String>,
     differ: bool,
     /// The latest ones, without those that look like another.

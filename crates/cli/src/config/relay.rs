@@ -108,12 +108,12 @@ impl TopicConfig {
     }
 }
 
-/// What all sinks of a relay are made with.
+/// Settings that all sinks of a relay share.
 #[derive(Clone, Copy)]
 pub struct Making<'a> {
     /// Files that no sink may write to.
     pub protected: &'a Protected,
-    /// A preset that goes before the one of the settings.
+    /// A preset from a flag, which overrides the one in the config file.
     pub preset: Option<Preset>,
 }
 

@@ -38,7 +38,7 @@ const BEFORE: Duration = Duration::from_millis(500);
 const TRIES: usize = 20;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// What one round took, in seconds.
+/// The seconds that each step of one round took.
 struct Round {
     publish: f64,
     relay: f64,
@@ -92,7 +92,7 @@ pub async fn measure(
 /// Delivers messages and removes them while others wait to be read.
 async fn round(database: &Database, messages: u64) -> Result<Round> {
     let store = database.store.outbox_store();
-    // What others left is no part of this.
+    // Other measurements may have left messages behind.
     while let Some(sealed) = store.seal(Duration::ZERO).await? {
         store.discard(sealed).await?;
     }

@@ -27,7 +27,7 @@ pub fn chosen(which: &Selection) -> String {
     if all.is_empty() { "all".to_owned() } else { all.join(", ") }
 }
 
-/// What was chosen, and which messages that is at the moment. Others may die until it is carried out.
+/// The selection, and the messages that it chooses now. Messages that die before it is carried out are chosen, too.
 pub fn chosen_now(which: &Selection, ids: &[MessageId]) -> String {
     match ids {
         [] => chosen(which),
