@@ -272,7 +272,8 @@ macro_rules! __each_case {
                 what_is_parked_counts_as_dead,
                 the_dead_are_grouped_most_first,
                 what_was_set_aside_is_listed_by_choice_in_pages,
-                a_message_is_found_whatever_became_of_it;
+                a_message_is_found_whatever_became_of_it,
+                a_text_is_no_id_where_messages_have_numbers;
             outbox_trouble(every):
                 the_last_note_of_a_relay_counts,
                 trouble_lasts_as_long_as_its_relay_says,

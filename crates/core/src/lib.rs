@@ -39,7 +39,9 @@ pub use inspect::Inspect;
 pub use lease::{Fence, Items, Lease, RetryItem, WorkerId};
 pub use memory::{Memory, Saved};
 pub use migrate::Migrate;
-pub use outbox::{InspectOutbox, Message, MessageId, NewMessage, Outbox, Publish, Retain};
+pub use outbox::{
+    InspectOutbox, Message, MessageId, NewMessage, Outbox, Position, Publish, Retain,
+};
 pub use pace::PaceBook;
 pub use page::Page;
 pub use range::Range;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tidegate_core::{MessageId, OutboxStore, StoreError, outbox::Sealed};
+use tidegate_core::{OutboxStore, StoreError, outbox::Sealed};
 pub use tidegate_engine::relay::purge;
 use tidegate_sinks::line;
 
@@ -111,7 +111,7 @@ async fn write(
     directory: &Path,
     sealed: Sealed,
 ) -> Result<Option<PathBuf>, ArchiveError> {
-    let mut messages = store.sealed(sealed, MessageId(0), READ).await?;
+    let mut messages = store.sealed(sealed, None, READ).await?;
     let Some(first) = messages.first().map(|message| message.name.clone()) else {
         return Ok(None);
     };
@@ -120,13 +120,13 @@ async fn write(
     let begun = begin(&unfinished)?;
     adopt_mode(&path, &begun)?;
     let mut file = zstd::Encoder::new(begun, 0)?;
-    while let Some(last) = messages.last().map(|message| message.id) {
+    while let Some(last) = messages.last().map(|message| message.id.clone()) {
         let mut lines = Vec::new();
         for message in &messages {
             line::push(&mut lines, &message.item()).map_err(io::Error::other)?;
         }
         file.write_all(&lines)?;
-        messages = store.sealed(sealed, last, READ).await?;
+        messages = store.sealed(sealed, Some(last), READ).await?;
     }
     file.finish()?.sync_all()?;
     fs::rename(&unfinished, &path)?;

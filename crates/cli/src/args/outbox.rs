@@ -149,8 +149,7 @@ pub enum OutboxCommand {
     )]
     Show {
         /// Which message
-        #[arg(value_parser = named)]
-        id: Named,
+        id: MessageId,
     },
     /// Make dead messages due again
     #[command(
@@ -210,8 +209,8 @@ pub struct WhichFlags {
 #[derive(Debug, Flags)]
 pub struct DropArgs {
     /// Which messages
-    #[arg(value_name = "ID", value_parser = named)]
-    pub ids: Vec<Named>,
+    #[arg(value_name = "ID")]
+    pub ids: Vec<MessageId>,
     #[command(flatten)]
     pub which: WhichFlags,
     /// All dead messages
@@ -238,8 +237,8 @@ pub struct DropArgs {
 #[derive(Debug, Flags)]
 pub struct SteerArgs {
     /// Which messages
-    #[arg(value_name = "ID", value_parser = named)]
-    pub ids: Vec<Named>,
+    #[arg(value_name = "ID")]
+    pub ids: Vec<MessageId>,
     #[command(flatten)]
     pub which: WhichFlags,
     /// All dead messages
@@ -248,24 +247,6 @@ pub struct SteerArgs {
     /// Kept in the audit log
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub why: Option<String>,
-}
-
-/// A message by its number, or by the name that sinks know it by, which ends with the number.
-#[derive(Clone, Debug)]
-pub struct Named {
-    pub id: MessageId,
-    pub name: Option<String>,
-}
-
-fn named(text: &str) -> Result<Named, String> {
-    let number = text.rsplit('-').next().unwrap_or_default();
-    let id = number.parse().map(MessageId).map_err(|_| unknown(text))?;
-    Ok(Named { id, name: (number != text).then(|| text.to_owned()) })
-}
-
-/// What to say of a name that no message has.
-pub fn unknown(name: &str) -> String {
-    format!("no message is called `{name}`: write the number that `tidegate outbox list` shows")
 }
 
 fn reason(text: &str) -> Result<String, String> {

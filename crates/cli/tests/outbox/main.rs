@@ -162,9 +162,11 @@ async fn dead_messages_are_listed_shown_retried_and_dropped() {
         assert_eq!(place.json(&["outbox", "show", name])["id"], 2);
         for action in ["show", "retry", "drop"] {
             let why: &[&str] = if action == "show" { &[] } else { &["--why", "a test"] };
-            let said = place.tidegate(&[&["outbox", action, "another-2"], why].concat());
-            let refused = said.stderr.contains("no message is called `another-2`");
-            assert!(said.code == 1 && refused, "{}", said.stderr);
+            for id in ["another-2", "nonsense", "02", "99999999999999999999", "a-"] {
+                let said = place.tidegate(&[&["outbox", action, id], why].concat());
+                let refused = said.stderr.contains(&format!("no message is called `{id}`"));
+                assert!(said.code == 1 && refused, "{}", said.stderr);
+            }
         }
         let said = place.tidegate(&["outbox", "retry"]);
         assert!(said.code == 1 && said.stderr.contains("take --all"), "{}", said.stderr);

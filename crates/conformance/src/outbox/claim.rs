@@ -1,9 +1,9 @@
 //! Reading lanes: oldest first across topics and lanes, within limits, and nothing twice.
 
-use super::relay::{Relay, advance, ids, new_message};
+use super::relay::{Relay, advance, ids, new_message, positions};
 use crate::harness::Bench;
 use tidegate_core::{
-    Headers, MessageId, NewMessage,
+    Headers, MessageId, NewMessage, Position,
     outbox::{Place, Reader, Route, Topics},
 };
 
@@ -32,19 +32,20 @@ pub(crate) async fn messages_are_read_in_order_and_reading_changes_nothing(bench
 }
 
 pub(crate) async fn only_what_is_behind_a_place_is_read(bench: Bench) {
-    let published = publish_thirty(&bench).await;
+    publish_thirty(&bench).await;
     let relay = Relay::start(&bench, "a").await;
     let all = relay.read().await;
     let mut reader = relay.reader();
     // Each lane from another message on, and some lanes not at all.
-    let after = |place: &Place| published[usize::from(place.lane.0) % 30].0;
+    let after = |place: &Place| all[usize::from(place.lane.0) % 30].position.0;
     reader.places.iter_mut().for_each(|place| place.after = after(place));
     reader.places.retain(|place| place.lane.0 % 3 != 0);
     let wanted = |message: &&tidegate_core::Message| {
         let place = reader.places.iter().find(|place| place.lane == message.lane);
-        place.is_some_and(|place| message.id.0 > place.after)
+        place.is_some_and(|place| message.position.0 > place.after)
     };
-    let expected: Vec<MessageId> = all.iter().filter(wanted).map(|message| message.id).collect();
+    let expected: Vec<MessageId> =
+        all.iter().filter(wanted).map(|message| message.id.clone()).collect();
     assert_eq!(ids(&relay.read_with(reader.clone()).await), expected);
     reader.places.clear();
     assert_eq!(relay.read_with(reader).await, [], "without a lane there is nothing");
@@ -74,7 +75,7 @@ pub(crate) async fn a_reader_takes_some_topics_and_leaves_others(bench: Bench) {
     for (takes, leaves) in choices {
         let reader = Reader { takes, leaves, ..relay.reader() };
         let wanted = all.iter().filter(|message| reader.wants(&message.topic));
-        let expected: Vec<MessageId> = wanted.map(|message| message.id).collect();
+        let expected: Vec<MessageId> = wanted.map(|message| message.id.clone()).collect();
         assert_eq!(ids(&relay.read_with(reader.clone()).await), expected, "{reader:?}");
     }
 }
@@ -102,7 +103,8 @@ pub(crate) async fn a_reading_is_limited_by_count(bench: Bench) {
     let none = Reader { most: 0, ..relay.reader() };
     let claim = relay.ask_decided(&relay.asking(vec![none])).await;
     assert_eq!(claim.readings[0].messages, []);
-    assert!(claim.readings[0].read_to < published[0].0 && claim.readings[0].more);
+    let first = relay.read().await[0].position;
+    assert!(claim.readings[0].read_to < first.0 && claim.readings[0].more);
 }
 
 pub(crate) async fn a_reading_is_limited_by_bytes(bench: Bench) {
@@ -134,29 +136,35 @@ pub(crate) async fn a_reading_is_limited_by_bytes(bench: Bench) {
             "{readings:?}"
         );
     }
-    assert!(readings.contains(&vec![published[3]]), "one message may have more: {readings:?}");
+    assert!(
+        readings.contains(&vec![published[3].clone()]),
+        "one message may have more: {readings:?}"
+    );
 }
 
 pub(crate) async fn read_to_covers_lanes_without_messages(bench: Bench) {
     let relay = Relay::start(&bench, "a").await;
     let reading = relay.read_once(relay.reader(), 1 << 20).await;
     assert!(reading.messages.is_empty() && !reading.more);
-    let [_, last] = bench.publish_keys("t", ["one", "one"]).await;
+    bench.publish_keys("t", ["one", "one"]).await;
     let reading = relay.read_once(relay.reader(), 1 << 20).await;
     assert_eq!(reading.messages.len(), 2);
+    let last = reading.messages[1].position;
     assert!(reading.read_to >= last.0 && !reading.more, "{reading:?}");
     let lane = reading.messages[0].lane;
     let elsewhere = |place: &Place| place.lane != lane;
     let places = relay.reader().places.into_iter().filter(elsewhere).collect();
     let reading = relay.read_once(Reader { places, ..relay.reader() }, 1 << 20).await;
     assert!(reading.messages.is_empty() && reading.read_to >= last.0, "{reading:?}");
-    let [next] = bench.publish_keys("t", ["two"]).await;
+    bench.publish_keys("t", ["two"]).await;
+    let next = relay.read().await[2].position;
     assert!(next.0 > reading.read_to, "nothing comes up to where it was read");
 }
 
 pub(crate) async fn readers_do_not_mind_each_other(bench: Bench) {
-    let published = publish_thirty(&bench).await;
+    publish_thirty(&bench).await;
     let relay = Relay::start(&bench, "a").await;
+    let published = positions(&relay.read().await);
     let fast = Reader { leaves: vec![topics("mail")], ..relay.reader() };
     let after = published[10].0;
     let places = relay.reader().places.into_iter().map(|place| Place { after, ..place }).collect();
@@ -168,7 +176,7 @@ pub(crate) async fn readers_do_not_mind_each_other(bench: Bench) {
     assert!(claim.readings[0].messages.iter().all(|message| message.topic != "mail"));
     assert!(claim.readings[1].messages.iter().all(|message| message.topic == "mail"));
     let mail = published.iter().copied().skip(2).step_by(3);
-    let behind: Vec<MessageId> = mail.filter(|id| id.0 > after).collect();
-    assert_eq!(ids(&relay.read_with(slow).await), behind);
+    let behind: Vec<Position> = mail.filter(|id| id.0 > after).collect();
+    assert_eq!(positions(&relay.read_with(slow).await), behind);
     assert_eq!(relay.read_with(fast).await.len(), 20);
 }

@@ -7,7 +7,10 @@ use super::{
 use crate::harness::{AT_ONCE, Bench, LATER};
 use tidegate_core::{
     MessageId,
-    outbox::{Aside, DeadGroup, OnDead, Selection, Stored, StuckQuery, StuckState, TopicStatus},
+    outbox::{
+        Aside, AuditLine, DeadGroup, Decision, OnDead, Selection, SteerPage, Stored, StuckQuery,
+        StuckState, TopicStatus,
+    },
 };
 
 pub(crate) async fn status_counts_by_topic(bench: Bench) {
@@ -15,7 +18,7 @@ pub(crate) async fn status_counts_by_topic(bench: Bench) {
     bench.publish(topics.map(|topic| new_message(topic, "k")).to_vec()).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let step = relay.step().to(read[5].id).aside(&read[0], retry(LATER));
+    let step = relay.step().to(read[5].position).aside(&read[0], retry(LATER));
     let step = step.aside(&read[1], Aside::Behind).aside(&read[2], Aside::Later { delay: LATER });
     step.aside(&read[3], dead(OnDead::Skip)).aside(&read[4], Aside::Unrouted).send().await;
     let status = bench.outbox().await;
@@ -35,7 +38,7 @@ pub(crate) async fn status_counts_by_topic(bench: Bench) {
 
 pub(crate) async fn a_topic_with_only_dead_has_no_oldest(bench: Bench) {
     let (mut relay, read) = started(&bench, &[None]).await;
-    relay.step().to(read[0].id).aside(&read[0], dead(OnDead::Skip)).send().await;
+    relay.step().to(read[0].position).aside(&read[0], dead(OnDead::Skip)).send().await;
     let status = bench.topic("t").await;
     assert_eq!((status.outstanding, status.dead, status.oldest), (0, 1, None));
     relay.step().done(&read[0]).send().await;
@@ -45,7 +48,7 @@ pub(crate) async fn a_topic_with_only_dead_has_no_oldest(bench: Bench) {
 pub(crate) async fn what_is_parked_counts_as_dead(bench: Bench) {
     let keys = [Some("k"), Some("l"), Some("k"), Some("l"), Some("k")];
     let (mut relay, read) = started(&bench, &keys).await;
-    let step = relay.step().to(read[4].id).aside(&read[0], dead(OnDead::Park));
+    let step = relay.step().to(read[4].position).aside(&read[0], dead(OnDead::Park));
     let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], Aside::Behind);
     step.aside(&read[3], Aside::Behind).aside(&read[4], Aside::Behind).send().await;
     let status = bench.topic("t").await;
@@ -58,7 +61,7 @@ pub(crate) async fn the_dead_are_grouped_most_first(bench: Bench) {
     let (mut relay, read) = started(&bench, &[None; 7]).await;
     let because =
         |reason: &str| Aside::Dead { attempts: 1, reason: reason.to_owned(), then: OnDead::Skip };
-    let step = relay.step().to(read[6].id).aside(&read[0], because("rare"));
+    let step = relay.step().to(read[6].position).aside(&read[0], because("rare"));
     let step = step.aside(&read[1], because("common")).aside(&read[3], because("common"));
     let step =
         step.aside(&read[4], because("common")).aside_for(&read[5], "other", because("rare"));
@@ -68,8 +71,8 @@ pub(crate) async fn the_dead_are_grouped_most_first(bench: Bench) {
         sink: sink.to_owned(),
         reason: reason.to_owned(),
         messages,
-        first: read[first].id,
-        last: read[last].id,
+        first: read[first].id.clone(),
+        last: read[last].id.clone(),
     };
     let groups = bench.store.dead_groups().await.expect("group the dead");
     let expected = [
@@ -85,25 +88,28 @@ pub(crate) async fn what_was_set_aside_is_listed_by_choice_in_pages(bench: Bench
     bench.publish(topics.map(|topic| new_message(topic, None)).to_vec()).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let step = relay.step().to(read[4].id).aside(&read[0], retry(LATER));
+    let step = relay.step().to(read[4].position).aside(&read[0], retry(LATER));
     let step = step.aside_for(&read[1], "x", dead(OnDead::Skip)).aside(&read[2], retry(AT_ONCE));
     let step = step.aside(&read[3], dead(OnDead::Block));
     step.aside_for(&read[4], "", Aside::Unrouted).send().await;
     let list = async |query: StuckQuery| -> Vec<usize> {
         let place = |id: MessageId| read.iter().position(|message| message.id == id);
         let stuck = bench.find_stuck(query).await;
-        stuck.iter().map(|stuck| place(stuck.id).expect("it was read")).collect()
+        stuck.iter().map(|stuck| place(stuck.id.clone()).expect("it was read")).collect()
     };
     let query = || StuckQuery { limit: 10, ..StuckQuery::default() };
     let which = |which| StuckQuery { which, ..query() };
     let any = Selection::default;
     assert_eq!(list(query()).await, [0, 1, 2, 3, 4]);
     assert_eq!(list(StuckQuery { limit: 2, ..query() }).await, [0, 1]);
-    assert_eq!(list(StuckQuery { limit: 2, after: read[1].id, ..query() }).await, [2, 3]);
+    assert_eq!(
+        list(StuckQuery { limit: 2, after: Some(read[1].id.clone()), ..query() }).await,
+        [2, 3]
+    );
     assert_eq!(list(StuckQuery { limit: 0, ..query() }).await, [0; 0]);
     assert_eq!(list(StuckQuery { state: Some(StuckState::Dead), ..query() }).await, [1, 3]);
     assert_eq!(list(StuckQuery { state: Some(StuckState::Unrouted), ..query() }).await, [4]);
-    let some = vec![read[4].id, read[0].id, MessageId(i64::MAX)];
+    let some = vec![read[4].id.clone(), read[0].id.clone(), MessageId::number(i64::MAX)];
     assert_eq!(list(which(Selection { ids: Some(some), ..any() })).await, [0, 4]);
     assert_eq!(list(which(Selection { ids: Some(Vec::new()), ..any() })).await, [0; 0]);
     assert_eq!(list(which(Selection { topic: Some("b".into()), ..any() })).await, [2, 3, 4]);
@@ -118,12 +124,57 @@ pub(crate) async fn what_was_set_aside_is_listed_by_choice_in_pages(bench: Bench
 pub(crate) async fn a_message_is_found_whatever_became_of_it(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), None, Some("l")]).await;
     let find = async |id| bench.store.message(id).await.expect("look for a message");
-    let step = relay.step().to(read[1].id).aside(&read[1], dead(OnDead::Skip));
+    let step = relay.step().to(read[1].position).aside(&read[1], dead(OnDead::Skip));
     step.send().await;
     for (message, sent) in read.iter().zip([true, false, false]) {
         let expected = Stored { message: message.clone(), sent };
-        assert_eq!(find(message.id).await, Some(expected), "one was sent, one is dead, one waits");
+        assert_eq!(
+            find(message.id.clone()).await,
+            Some(expected),
+            "one was sent, one is dead, one waits"
+        );
     }
-    assert_eq!(find(MessageId(i64::MAX)).await, None);
-    assert_eq!(find(MessageId(0)).await, None);
+    assert_eq!(find(MessageId::number(i64::MAX)).await, None);
+    assert_eq!(find(MessageId::number(0)).await, None);
+}
+
+/// A store that numbers its messages has none that is known by a text, whether or not that looks like a number, and none
+/// behind it: texts come after all numbers.
+pub(crate) async fn a_text_is_no_id_where_messages_have_numbers(bench: Bench) {
+    let (mut relay, read) = started(&bench, &[Some("k"), None, Some("l")]).await;
+    let step = relay.step().to(read[2].position).aside(&read[0], dead(OnDead::Block));
+    step.aside(&read[1], dead(OnDead::Skip)).send().await;
+    let before = bench.states().await;
+    let sealed = bench.store.seal(AT_ONCE).await.expect("seal messages");
+    let looks_alike = [read[0].id.to_string(), format!("0{}", read[1].id), read[0].name.clone()];
+    let texts = ["nonsense".to_owned(), "0".to_owned(), String::new()].into_iter();
+    for id in texts.chain(looks_alike).map(MessageId::text) {
+        assert_eq!(bench.store.message(id.clone()).await.expect("look for a message"), None);
+        let which = || Selection { ids: Some(vec![id.clone()]), ..Selection::default() };
+        let query = || StuckQuery { limit: 10, ..StuckQuery::default() };
+        let named = StuckQuery { which: which(), ..query() };
+        assert_eq!(bench.find_stuck(named).await, [], "{id}");
+        let behind = StuckQuery { after: Some(id.clone()), ..query() };
+        assert_eq!(bench.find_stuck(behind).await, [], "{id}");
+        let by = AuditLine::default();
+        let retried = bench.store.retry_dead(which(), &by).await.expect("retry the dead");
+        let dropped = bench.store.drop_dead(which(), &by).await.expect("drop the dead");
+        assert_eq!((retried, dropped), (0, 0), "{id}");
+        for decision in [Decision::Retry, Decision::Drop] {
+            let (after, by) = (Some(id.clone()), AuditLine::default());
+            let which = Selection::default();
+            let page = SteerPage { decision, which, by, after, most: 10, line: None };
+            let steered = bench.store.steer_dead(page).await.expect("one page");
+            assert_eq!((steered.messages, steered.next), (0, None), "{id}");
+        }
+        if let Some(sealed) = sealed {
+            let behind = bench.store.sealed(sealed, Some(id.clone()), 10).await;
+            assert_eq!(behind.expect("read what was sealed"), [], "{id}");
+        }
+    }
+    assert_eq!(bench.states().await, before);
+    let both = [MessageId::text("nonsense"), read[1].id.clone()];
+    let which = Selection { ids: Some(both.to_vec()), ..Selection::default() };
+    let retried = bench.store.retry_dead(which, &AuditLine::default()).await;
+    assert_eq!(retried.expect("retry the dead"), 1, "one that is there is found beside others");
 }

@@ -1,9 +1,9 @@
 //! Sinks that are behind their lanes.
 
-use super::relay::{Relay, ids, new_message, route};
+use super::relay::{Relay, new_message, positions, route};
 use crate::harness::Bench;
 use tidegate_core::{
-    MessageId,
+    Position,
     outbox::{Before, Lag, Place, Reader, Topics},
 };
 
@@ -11,21 +11,24 @@ fn topics(sink: &str) -> Topics {
     Topics::of_sink(&[route("fast.*", "fast"), route("slow.a", "slow"), route("*.b", "slow")], sink)
 }
 
-fn lag(sink: &str, cursor: MessageId) -> Lag {
+fn lag(sink: &str, cursor: Position) -> Lag {
     Lag { sink: sink.to_owned(), topics: topics(sink), cursor: cursor.0 }
 }
 
-async fn publish(bench: &Bench) -> Vec<MessageId> {
+/// A relay that has read what was published: where its messages are.
+async fn started(bench: &Bench) -> (Relay, Vec<Position>) {
     let message = |n: usize| {
         let topic = ["slow.a", "fast.a", "slow.b"][n % 3];
         new_message(topic, ["k", "l", "m", "n"][n % 4])
     };
-    bench.publish((0..24).map(message).collect()).await
+    bench.publish((0..24).map(message).collect()).await;
+    let relay = Relay::start(bench, "a").await;
+    let read = relay.read().await;
+    (relay, positions(&read))
 }
 
 pub(crate) async fn a_lag_is_taken_over_as_it_was(bench: Bench) {
-    let published = publish(&bench).await;
-    let mut relay = Relay::start(&bench, "a").await;
+    let (mut relay, published) = started(&bench).await;
     let lags = [lag("fast", published[7]), lag("slow", published[3])];
     relay.step().to(published[20]).lags(&lags).send().await;
     relay.end().await;
@@ -39,8 +42,7 @@ pub(crate) async fn a_lag_is_taken_over_as_it_was(bench: Bench) {
 }
 
 pub(crate) async fn what_was_done_under_other_routes_is_taken_over(bench: Bench) {
-    let published = publish(&bench).await;
-    let mut relay = Relay::start(&bench, "a").await;
+    let (mut relay, published) = started(&bench).await;
     let first = Before { cursor: 3, lags: vec![lag("fast", published[1])], before: None };
     let lags = vec![lag("slow", published[2])];
     let before = Before { cursor: 5, lags, before: Some(Box::new(first)) };
@@ -56,8 +58,7 @@ pub(crate) async fn what_was_done_under_other_routes_is_taken_over(bench: Bench)
 }
 
 pub(crate) async fn lags_replace_those_that_were_stored(bench: Bench) {
-    let published = publish(&bench).await;
-    let mut relay = Relay::start(&bench, "a").await;
+    let (mut relay, published) = started(&bench).await;
     let outstanding = async || {
         let topics = bench.outbox().await.topics;
         topics.iter().map(|topic| topic.outstanding).sum::<u64>()
@@ -74,8 +75,7 @@ pub(crate) async fn lags_replace_those_that_were_stored(bench: Bench) {
 }
 
 pub(crate) async fn what_lags_is_read_apart_from_the_rest(bench: Bench) {
-    let published = publish(&bench).await;
-    let mut relay = Relay::start(&bench, "a").await;
+    let (mut relay, published) = started(&bench).await;
     let behind = lag("slow", published[5]);
     relay.step().to(published[17]).lags(std::slice::from_ref(&behind)).send().await;
     let whole = Reader { leaves: vec![topics("slow")], ..relay.reader() };
@@ -89,15 +89,14 @@ pub(crate) async fn what_lags_is_read_apart_from_the_rest(bench: Bench) {
     let by_place = |wanted: fn(usize) -> bool| {
         published.iter().enumerate().filter(move |(n, _)| wanted(*n)).map(|(_, id)| *id)
     };
-    let fast: Vec<MessageId> = by_place(|n| n > 17 && n % 3 == 1).collect();
-    assert_eq!(ids(&relay.read_with(whole).await), fast);
-    let late: Vec<MessageId> = by_place(|n| n > 5 && n % 3 != 1).collect();
-    assert_eq!(ids(&relay.read_with(slow).await), late);
+    let fast: Vec<Position> = by_place(|n| n > 17 && n % 3 == 1).collect();
+    assert_eq!(positions(&relay.read_with(whole).await), fast);
+    let late: Vec<Position> = by_place(|n| n > 5 && n % 3 != 1).collect();
+    assert_eq!(positions(&relay.read_with(slow).await), late);
 }
 
 pub(crate) async fn what_was_set_aside_beyond_a_lag_is_told(bench: Bench) {
-    let published = publish(&bench).await;
-    let mut relay = Relay::start(&bench, "a").await;
+    let (mut relay, published) = started(&bench).await;
     let read = relay.read().await;
     let step = relay.step().to(published[12]).lags(&[lag("slow", published[3])]);
     let step = step.aside(&read[2], super::relay::retry(crate::harness::LATER));
@@ -106,7 +105,7 @@ pub(crate) async fn what_was_set_aside_beyond_a_lag_is_told(bench: Bench) {
     assert_eq!(bench.topic("slow.b").await.outstanding, 8);
     relay.end().await;
     let shared = Relay::new(&bench, "b").share(crate::harness::LATER).await;
-    let mut told: Vec<MessageId> = shared.gained.into_iter().flat_map(|it| it.aside).collect();
+    let mut told: Vec<Position> = shared.gained.into_iter().flat_map(|it| it.aside).collect();
     told.sort_unstable();
     assert_eq!(told, [published[8], published[14]]);
 }

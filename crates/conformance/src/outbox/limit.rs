@@ -43,7 +43,7 @@ pub(crate) async fn what_was_set_aside_is_outstanding_and_the_dead_are_not(bench
     bench.publish(vec![new_message("t", None); 4]).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let step = relay.step().to(read[3].id).aside(&read[0], retry(LATER));
+    let step = relay.step().to(read[3].position).aside(&read[0], retry(LATER));
     step.aside(&read[1], retry(LATER)).aside(&read[2], dead(OnDead::Skip)).send().await;
     assert_eq!(outstanding(&bench).await.messages, 2);
     limit(&bench, Some(2)).await;
@@ -57,7 +57,7 @@ pub(crate) async fn outstanding_is_never_too_low(bench: Bench) {
     bench.publish(vec![new_message("slow", "one key"); 200]).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let (lane, last) = (read[0].lane, read[199].id);
+    let (lane, last) = (read[0].lane, read[199].position);
     let behind = relay.lanes.remove(&lane).expect("it has all lanes");
     relay.step().to(last).send().await;
     assert!(outstanding(&bench).await.messages >= 200);
@@ -65,7 +65,7 @@ pub(crate) async fn outstanding_is_never_too_low(bench: Bench) {
     let routes =
         [Route { topics: tidegate_core::outbox::Pattern("slow".into()), sink: "s".into() }];
     let topics = Topics::of_sink(&routes, "s");
-    let lag = Lag { sink: "s".to_owned(), topics, cursor: read[9].id.0 };
+    let lag = Lag { sink: "s".to_owned(), topics, cursor: read[9].position.0 };
     relay.step().to(last).lags(&[lag]).send().await;
     assert!(outstanding(&bench).await.messages >= 190);
     relay.step().lags(&[]).send().await;

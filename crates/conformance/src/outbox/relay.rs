@@ -5,7 +5,7 @@
 use crate::harness::{Bench, LATER};
 use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::{
-    Fence, Message, MessageId, NewMessage, WorkerId,
+    Fence, Message, MessageId, NewMessage, Position, WorkerId,
     outbox::{
         Aside, Before, Claim, ClaimRequest, Epoch, GiveBack, Lag, Lane, LaneLease, OnDead,
         OutboxStatus, Pattern, Place, Progress, Reader, Reading, Route, SetAside, Settled,
@@ -48,7 +48,12 @@ pub(crate) fn route(topics: &str, sink: &str) -> Route {
 
 /// Their ids.
 pub(crate) fn ids(messages: &[Message]) -> Vec<MessageId> {
-    messages.iter().map(|message| message.id).collect()
+    messages.iter().map(|message| message.id.clone()).collect()
+}
+
+/// Where they are in the order in which lanes are read.
+pub(crate) fn positions(messages: &[Message]) -> Vec<Position> {
+    messages.iter().map(|message| message.position).collect()
 }
 
 impl Bench {
@@ -229,7 +234,7 @@ impl Relay {
             assert!(reading.messages.len() <= reader.most);
             messages.extend(reading.messages);
             if !reading.more {
-                assert!(messages.is_sorted_by_key(|message| message.id));
+                assert!(messages.is_sorted_by_key(|message| message.position));
                 return messages;
             }
             advance(&mut reader, reading.read_to);
@@ -258,7 +263,7 @@ impl Relay {
     pub(crate) async fn finish(&mut self) {
         let messages = self.read().await;
         if let Some(last) = messages.last() {
-            self.step().to(last.id).send().await;
+            self.step().to(last.position).send().await;
         }
     }
 }
@@ -276,8 +281,8 @@ pub(crate) struct Step<'a> {
 
 impl Step<'_> {
     /// All lanes are done up to here.
-    pub(crate) fn to(self, id: MessageId) -> Self {
-        self.relay.lanes.values_mut().for_each(|held| held.cursor = held.cursor.max(id.0));
+    pub(crate) fn to(self, position: Position) -> Self {
+        self.relay.lanes.values_mut().for_each(|held| held.cursor = held.cursor.max(position.0));
         self
     }
 
@@ -302,7 +307,7 @@ impl Step<'_> {
     pub(crate) fn aside_for(mut self, message: &Message, sink: &str, aside: Aside) -> Self {
         self.settlement.aside.push(SetAside {
             lane: message.lane,
-            id: message.id,
+            position: message.position,
             topic: message.topic.clone(),
             key: message.key_hash(),
             sink: sink.to_owned(),
@@ -313,7 +318,7 @@ impl Step<'_> {
 
     /// A message that was set aside before is done.
     pub(crate) fn done(mut self, message: &Message) -> Self {
-        self.settlement.done.push((message.lane, message.id));
+        self.settlement.done.push((message.lane, message.position));
         self
     }
 

@@ -10,7 +10,7 @@ use tidegate_core::outbox::{Aside, OnDead, StuckState};
 pub(crate) async fn what_was_published_and_settled_is_found_again(bench: Bench) {
     let keys = [Some("k"), Some("k"), Some("l"), None, Some("m")];
     let (mut relay, read) = started(&bench, &keys).await;
-    let step = relay.step().to(read[3].id).aside(&read[0], retry(AT_ONCE));
+    let step = relay.step().to(read[3].position).aside(&read[0], retry(AT_ONCE));
     step.aside(&read[1], Aside::Behind).aside(&read[2], dead(OnDead::Block)).send().await;
     relay.end().await;
     let again = bench.reopen().await;
@@ -18,7 +18,7 @@ pub(crate) async fn what_was_published_and_settled_is_found_again(bench: Bench) 
     let relay = Relay::start(&again, "b").await;
     assert_eq!(relay.read().await, read[4..], "with its name");
     assert_eq!(ids(&relay.due().await), ids(&read[..2]));
-    assert_eq!(again.states().await[2], (read[2].id, StuckState::Dead));
+    assert_eq!(again.states().await[2], (read[2].id.clone(), StuckState::Dead));
 }
 
 pub(crate) async fn handles_share_the_lanes(bench: Bench) {

@@ -23,7 +23,7 @@ async fn discard(bench: &Bench, sealed: Sealed) -> u64 {
 async fn sealed(bench: &Bench, sealed: Sealed, limit: usize) -> Vec<Message> {
     let mut all: Vec<Message> = Vec::new();
     loop {
-        let after = all.last().map_or(MessageId(0), |message| message.id);
+        let after = all.last().map(|message| message.id.clone());
         let page = bench.store.sealed(sealed, after, limit).await.expect("read what was sealed");
         assert!(page.len() <= limit);
         if page.is_empty() {
@@ -56,7 +56,7 @@ pub(crate) async fn what_was_sent_is_sealed_read_and_discarded(bench: Bench) {
         assert_eq!(sealed(&bench, found, limit).await, read);
     }
     assert_eq!(discard(&bench, found).await, 5);
-    assert_eq!(find(&bench, read[0].id).await, None);
+    assert_eq!(find(&bench, read[0].id.clone()).await, None);
     assert_eq!(discard(&bench, found).await, 0, "it is gone already");
     assert_eq!(seal(&bench, AT_ONCE).await, None);
     let next = bench.publish(vec![new_message("t", "a")]).await;
@@ -66,15 +66,15 @@ pub(crate) async fn what_was_sent_is_sealed_read_and_discarded(bench: Bench) {
 
 pub(crate) async fn what_was_set_aside_stays_with_its_payload(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("l"), Some("k"), None]).await;
-    let step = relay.step().to(read[3].id).aside(&read[0], dead(OnDead::Block));
+    let step = relay.step().to(read[3].position).aside(&read[0], dead(OnDead::Block));
     step.aside(&read[2], Aside::Behind).send().await;
     let found = seal(&bench, AT_ONCE).await.expect("two were sent");
     assert_eq!(found.messages, 2);
-    assert_eq!(ids(&sealed(&bench, found, 10).await), [read[1].id, read[3].id]);
+    assert_eq!(ids(&sealed(&bench, found, 10).await), [read[1].id.clone(), read[3].id.clone()]);
     assert_eq!(discard(&bench, found).await, 2);
-    assert_eq!(find(&bench, read[1].id).await, None);
+    assert_eq!(find(&bench, read[1].id.clone()).await, None);
     for n in [0, 2] {
-        assert_eq!(find(&bench, read[n].id).await.as_ref(), Some(&read[n]));
+        assert_eq!(find(&bench, read[n].id.clone()).await.as_ref(), Some(&read[n]));
     }
     let stuck = bench.all_stuck().await;
     assert_eq!((stuck[0].key.as_deref(), stuck[1].key.as_deref()), (Some("k"), Some("k")));
@@ -95,12 +95,12 @@ pub(crate) async fn what_was_set_aside_stays_with_its_payload(bench: Bench) {
 
 pub(crate) async fn what_changed_since_must_be_sealed_again(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("l"), None]).await;
-    relay.step().to(read[2].id).aside(&read[1], retry(AT_ONCE)).send().await;
+    relay.step().to(read[2].position).aside(&read[1], retry(AT_ONCE)).send().await;
     let found = seal(&bench, AT_ONCE).await.expect("two were sent");
     assert_eq!(found.messages, 2);
     relay.step().done(&read[1]).send().await;
     assert_eq!(discard(&bench, found).await, 0, "one more was sent since");
-    assert_eq!(find(&bench, read[0].id).await.as_ref(), Some(&read[0]));
+    assert_eq!(find(&bench, read[0].id.clone()).await.as_ref(), Some(&read[0]));
     let found = seal(&bench, AT_ONCE).await.expect("three were sent");
     assert_eq!(discard(&bench, found).await, 3);
 }
@@ -111,7 +111,7 @@ pub(crate) async fn what_comes_later_is_left_alone(bench: Bench) {
     let found = seal(&bench, AT_ONCE).await.expect("two were sent");
     let [late] = bench.publish_keys("t", ["k"]).await;
     assert_eq!(discard(&bench, found).await, 2);
-    assert_eq!(find(&bench, read[0].id).await, None);
+    assert_eq!(find(&bench, read[0].id.clone()).await, None);
     assert_eq!(ids(&relay.read().await), [late]);
     assert_eq!(seal(&bench, AT_ONCE).await, None);
     relay.finish().await;
@@ -121,11 +121,14 @@ pub(crate) async fn what_comes_later_is_left_alone(bench: Bench) {
 
 pub(crate) async fn a_dropped_message_is_not_among_those_sent(bench: Bench) {
     let (mut relay, read) = started(&bench, &[None, None]).await;
-    relay.step().to(read[1].id).aside(&read[0], dead(OnDead::Skip)).send().await;
+    relay.step().to(read[1].position).aside(&read[0], dead(OnDead::Skip)).send().await;
     let dropped = bench.store.drop_dead(Selection::default(), &AuditLine::default()).await;
     assert_eq!(dropped.expect("drop the dead"), 1);
     let found = seal(&bench, AT_ONCE).await.expect("one was sent");
-    assert_eq!((found.messages, ids(&sealed(&bench, found, 10).await)), (1, vec![read[1].id]));
+    assert_eq!(
+        (found.messages, ids(&sealed(&bench, found, 10).await)),
+        (1, vec![read[1].id.clone()])
+    );
 }
 
 pub(crate) async fn rounds_of_retention_lose_nothing(bench: Bench) {
@@ -137,14 +140,15 @@ pub(crate) async fn rounds_of_retention_lose_nothing(bench: Bench) {
             .await;
         let read = relay.read().await;
         assert_eq!(read.len(), 3);
-        relay.step().to(read[2].id).aside(&read[1], dead(OnDead::Skip)).send().await;
+        relay.step().to(read[2].position).aside(&read[1], dead(OnDead::Skip)).send().await;
         kept.push(read[1].clone());
         let found = seal(&bench, AT_ONCE).await.expect("two were sent");
         assert_eq!((found.messages, discard(&bench, found).await), (2, 2));
     }
     for message in &kept {
-        assert_eq!(find(&bench, message.id).await.as_ref(), Some(message));
+        assert_eq!(find(&bench, message.id.clone()).await.as_ref(), Some(message));
     }
-    let expected: Vec<_> = kept.iter().map(|message| (message.id, StuckState::Dead)).collect();
+    let expected: Vec<_> =
+        kept.iter().map(|message| (message.id.clone(), StuckState::Dead)).collect();
     assert_eq!(bench.states().await, expected);
 }

@@ -17,7 +17,7 @@ pub(super) async fn started(bench: &Bench, keys: &[Option<&'static str>]) -> (Re
 
 pub(crate) async fn cursors_move_on_and_never_back(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"); 6]).await;
-    relay.step().to(read[3].id).send().await;
+    relay.step().to(read[3].position).send().await;
     assert_eq!(ids(&relay.read().await), ids(&read[4..]));
     assert_eq!(bench.topic("t").await.outstanding, 2);
     relay.lanes.values_mut().for_each(|held| held.cursor = 0);
@@ -31,12 +31,12 @@ pub(crate) async fn late_lanes_change_nothing_while_others_apply(bench: Bench) {
     let keys = [Some("a"), Some("b"), Some("c"), Some("d"), Some("e"), Some("f")];
     let (mut relay, read) = started(&bench, &keys).await;
     let step = read.iter().fold(relay.step(), |step, message| step.aside(message, retry(AT_ONCE)));
-    step.to(read[1].id).send().await;
+    step.to(read[1].position).send().await;
     let before = bench.all_stuck().await;
     let lost = read[0].lane;
     relay.lanes.get_mut(&lost).expect("it has all lanes").fence.0 -= 1_000_000;
     let step = read.iter().fold(relay.step(), |step, message| step.done(message));
-    let settled = bench.settle_messages(step.to(read[5].id).build()).await;
+    let settled = bench.settle_messages(step.to(read[5].position).build()).await;
     assert_eq!(settled.late, [lost]);
     assert!(settled.freed.iter().all(|key| key.lane != lost), "{settled:?}");
     let in_lane = |stuck: &Stuck| read.iter().any(|m| m.id == stuck.id && m.lane == lost);
@@ -55,7 +55,7 @@ pub(crate) async fn a_late_copy_of_an_earlier_settlement_changes_nothing(bench: 
     let (mut relay, read) = started(&bench, &[Some("k"), Some("k"), Some("l")]).await;
     let earlier = relay.step().aside(&read[0], retry(AT_ONCE)).build();
     bench.settle_messages(earlier.clone()).await;
-    let last = relay.step().to(read[2].id).done(&read[0]).build();
+    let last = relay.step().to(read[2].position).done(&read[0]).build();
     for _ in 0..2 {
         assert_eq!(bench.settle_messages(last.clone()).await.late, [], "the last may come again");
         assert_eq!(bench.settle_messages(earlier.clone()).await.late.len(), 64);
@@ -68,13 +68,13 @@ pub(crate) async fn a_late_copy_of_an_earlier_settlement_changes_nothing(bench: 
 
 pub(crate) async fn what_was_dropped_is_not_set_aside_again(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("k")]).await;
-    let step = relay.step().to(read[1].id).aside(&read[0], dead(OnDead::Block));
+    let step = relay.step().to(read[1].position).aside(&read[0], dead(OnDead::Block));
     let settlement = step.aside(&read[1], Aside::Behind).build();
     bench.settle_messages(settlement.clone()).await;
     let dropped = bench.store.drop_dead(Selection::default(), &AuditLine::default()).await;
     assert_eq!(dropped.expect("drop the dead"), 1);
     bench.settle_messages(settlement).await;
-    assert_eq!(ids(&relay.due().await), [read[1].id]);
+    assert_eq!(ids(&relay.due().await), [read[1].id.clone()]);
     assert_eq!(bench.states().await.len(), 1);
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn a_relay_that_lost_its_lanes_changes_nothing(bench: Bench) {
     old.share(AT_ONCE).await;
     let read = old.read().await;
     let mut new = Relay::start(&bench, "new").await;
-    let settlement = old.step().to(read[1].id).aside(&read[0], retry(AT_ONCE)).build();
+    let settlement = old.step().to(read[1].position).aside(&read[0], retry(AT_ONCE)).build();
     let settled = bench.settle_messages(settlement).await;
     assert_eq!((settled.late.len(), settled.freed.len()), (64, 0));
     assert_eq!(bench.states().await, []);
@@ -103,9 +103,9 @@ pub(crate) async fn an_expired_lane_that_nobody_took_is_settled(bench: Bench) {
 pub(crate) async fn sent_again_it_changes_nothing(bench: Bench) {
     let keys = [Some("k"), Some("k"), Some("k"), Some("l"), Some("m"), None, None];
     let (mut relay, read) = started(&bench, &keys).await;
-    let step = relay.step().to(read[1].id).aside(&read[0], retry(LATER));
+    let step = relay.step().to(read[1].position).aside(&read[0], retry(LATER));
     step.aside(&read[1], Aside::Behind).aside(&read[3], dead(OnDead::Block)).send().await;
-    let step = relay.step().to(read[6].id).done(&read[0]).aside(&read[2], Aside::Behind);
+    let step = relay.step().to(read[6].position).done(&read[0]).aside(&read[2], Aside::Behind);
     let step = step.aside(&read[4], Aside::Later { delay: LATER }).aside(&read[6], Aside::Unrouted);
     let settlement = step.aside(&read[5], retry(LATER)).build();
     let first = bench.settle_messages(settlement.clone()).await;
@@ -123,11 +123,11 @@ pub(crate) async fn sent_again_it_changes_nothing(bench: Bench) {
 
 pub(crate) async fn what_was_set_aside_is_not_read_again(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("a"), None, Some("b")]).await;
-    let step = relay.step().to(read[2].id).aside(&read[0], retry(AT_ONCE));
+    let step = relay.step().to(read[2].position).aside(&read[0], retry(AT_ONCE));
     step.aside(&read[1], retry(LATER)).send().await;
     assert_eq!(relay.read().await, []);
     let due = relay.due().await;
-    assert_eq!(ids(&due), [read[0].id], "one is due, the other later");
+    assert_eq!(ids(&due), [read[0].id.clone()], "one is due, the other later");
     let origin = Origin::Aside {
         attempts: 1,
         sink: super::relay::SINK.to_owned(),
@@ -138,7 +138,7 @@ pub(crate) async fn what_was_set_aside_is_not_read_again(bench: Bench) {
     let settled = relay.step().done(&due[0]).send().await;
     assert_eq!(settled.freed.len(), 1);
     assert_eq!(relay.due().await, []);
-    assert_eq!(bench.states().await, [(read[1].id, StuckState::Retry)]);
+    assert_eq!(bench.states().await, [(read[1].id.clone(), StuckState::Retry)]);
     assert_eq!(relay.step().done(&due[0]).send().await.freed, [], "it is done already");
 }
 
@@ -150,7 +150,7 @@ pub(crate) async fn a_retry_that_fails_again_counts_on(bench: Bench) {
         delay: AT_ONCE,
     };
     for (attempts, reason) in [(1, "first"), (2, "second"), (3, "it's \"third\"\n日")] {
-        relay.step().to(read[0].id).aside(&read[0], failed(attempts, reason)).send().await;
+        relay.step().to(read[0].position).aside(&read[0], failed(attempts, reason)).send().await;
         let stuck = bench.all_stuck().await.remove(0);
         assert_eq!((stuck.attempts, stuck.reason.as_str()), (attempts, reason));
         assert_eq!((stuck.state, stuck.due_in), (StuckState::Retry, Some(AT_ONCE)));
@@ -164,12 +164,16 @@ pub(crate) async fn a_retry_that_fails_again_counts_on(bench: Bench) {
 
 pub(crate) async fn later_becomes_due_and_holds_nothing(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("k"), None]).await;
-    let step = relay.step().to(read[2].id).aside(&read[0], Aside::Later { delay: LATER });
+    let step = relay.step().to(read[2].position).aside(&read[0], Aside::Later { delay: LATER });
     let settled = step.aside(&read[2], Aside::Later { delay: AT_ONCE }).send().await;
     assert!(settled.freed.iter().all(|key| Some(key.key) == read[0].key_hash()));
-    assert_eq!(ids(&relay.due().await), [read[2].id]);
+    assert_eq!(ids(&relay.due().await), [read[2].id.clone()]);
     relay.step().aside(&read[1], Aside::Behind).send().await;
-    assert_eq!(bench.states().await[1], (read[1].id, StuckState::Retry), "nothing is before it");
+    assert_eq!(
+        bench.states().await[1],
+        (read[1].id.clone(), StuckState::Retry),
+        "nothing is before it"
+    );
     relay.step().aside(&read[0], Aside::Later { delay: AT_ONCE }).send().await;
     let due = relay.due().await;
     assert_eq!(ids(&due), ids(&read));
@@ -184,7 +188,7 @@ pub(crate) async fn a_thousand_are_set_aside_and_done_at_once(bench: Bench) {
     bench.publish((0..1_000).map(message).collect()).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let step = relay.step().to(read[999].id);
+    let step = relay.step().to(read[999].position);
     read.iter().fold(step, |step, m| step.aside(m, Aside::Behind)).send().await;
     assert_eq!(bench.all_stuck().await.len(), 1_000);
     let due = relay.due().await;

@@ -5,7 +5,7 @@ use crate::harness::{AT_ONCE, Bench, LATER, at_once};
 use std::collections::BTreeSet;
 use tidegate_core::{
     WorkerId,
-    outbox::{LANES, Lane, MessageId, RelayStatus, Settlement},
+    outbox::{LANES, Lane, Position, RelayStatus, Settlement},
 };
 
 const ALL: usize = LANES as usize;
@@ -112,7 +112,7 @@ pub(crate) async fn a_settlement_leaves_leases_as_they_are(bench: Bench) {
     publish_ten(&bench).await;
     let mut relay = Relay::new(&bench, "a");
     relay.share(AT_ONCE).await;
-    relay.step().to(MessageId(7)).send().await;
+    relay.step().to(Position(7)).send().await;
     let shared = Relay::new(&bench, "b").share(LATER).await;
     assert_eq!(shared.gained.len(), ALL, "only sharing renews them");
     assert!(shared.gained.iter().all(|gained| gained.cursor == 7), "what was settled is kept");
@@ -122,16 +122,16 @@ pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench
     publish_ten(&bench).await;
     let mut relay = Relay::new(&bench, "a");
     relay.share(LATER).await;
-    relay.step().to(MessageId(3)).send().await;
+    relay.step().to(Position(3)).send().await;
     relay.give_back(10, false).await;
     relay.share(AT_ONCE).await;
-    relay.step().to(MessageId(5)).send().await;
+    relay.step().to(Position(5)).send().await;
     for life in 1..3 {
         let mut relay = Relay::new(&bench, "a");
         let shared = relay.share(AT_ONCE).await;
         let before = 4 + life;
         assert!(shared.gained.iter().all(|gained| gained.cursor == before), "{shared:?}");
-        relay.step().to(MessageId(5 + life)).send().await;
+        relay.step().to(Position(5 + life)).send().await;
         assert_eq!(shared.gained.len(), ALL);
     }
 }
@@ -142,7 +142,7 @@ pub(crate) async fn what_a_relay_does_not_know_of_is_free(bench: Bench) {
     let mut relay = Relay::start(&bench, "a").await;
     let mut other = Relay::new(&bench, "b");
     assert_eq!(other.share(LATER).await.gained.len(), 0);
-    let settlement = relay.step().to(MessageId(7)).build();
+    let settlement = relay.step().to(Position(7)).build();
     bench.settle_messages(settlement.clone()).await;
     let before = relay.lanes.clone();
     relay.lanes.retain(|lane, _| lane.0 < 10);

@@ -19,7 +19,7 @@ fn by(who: &str) -> AuditLine {
 }
 
 fn these(messages: &[&Message]) -> Selection {
-    let ids = Some(messages.iter().map(|message| message.id).collect());
+    let ids = Some(messages.iter().map(|message| message.id.clone()).collect());
     Selection { ids, ..Selection::default() }
 }
 
@@ -34,7 +34,7 @@ async fn drop_dead(bench: &Bench, which: Selection) -> u64 {
 /// A dead head, two behind it, and one of another key.
 async fn dead_line(bench: &Bench, then: OnDead) -> (Relay, Vec<Message>) {
     let (mut relay, read) = started(bench, &[Some("k"), Some("k"), Some("k"), Some("l")]).await;
-    let step = relay.step().to(read[3].id).aside(&read[0], dead(then));
+    let step = relay.step().to(read[3].position).aside(&read[0], dead(then));
     let step = step.aside(&read[1], Aside::Behind).aside(&read[2], Aside::Behind);
     step.aside(&read[3], retry(LATER)).send().await;
     (relay, read)
@@ -67,9 +67,13 @@ pub(crate) async fn what_waits_behind_a_dropped_message_goes_on(bench: Bench) {
         relay.share(LATER).await;
         assert_eq!(
             bench.states().await,
-            [(read[1].id, Retry), (read[2].id, Behind), (read[3].id, Retry)]
+            [
+                (read[1].id.clone(), Retry),
+                (read[2].id.clone(), Behind),
+                (read[3].id.clone(), Retry)
+            ]
         );
-        assert_eq!(bench.store.message(read[0].id).await.expect("look for it"), None);
+        assert_eq!(bench.store.message(read[0].id.clone()).await.expect("look for it"), None);
         assert_eq!(ids(&relay.due().await), ids(&read[1..3]));
         let step = relay.step().done(&read[1]).done(&read[2]).done(&read[3]);
         assert_eq!(step.send().await.freed.len(), 2);
@@ -92,7 +96,7 @@ pub(crate) async fn only_the_dead_among_the_chosen_are_changed(bench: Bench) {
     let read = relay.read().await;
     let because =
         |reason: &str| Aside::Dead { attempts: 2, reason: reason.to_owned(), then: OnDead::Skip };
-    let step = relay.step().to(read[4].id).aside(&read[0], because("status 500"));
+    let step = relay.step().to(read[4].position).aside(&read[0], because("status 500"));
     let step = step.aside(&read[1], because("status 400")).aside(&read[2], because("status 500"));
     step.aside_for(&read[3], "x", because("status 50%")).aside(&read[4], retry(LATER)).send().await;
     let any = Selection::default;
@@ -108,7 +112,7 @@ pub(crate) async fn only_the_dead_among_the_chosen_are_changed(bench: Bench) {
     assert_eq!(drop_dead(&bench, client).await, 1);
     let states = bench.states().await;
     let expected = [(0, Retry), (2, Dead), (3, Retry), (4, Retry)];
-    assert_eq!(states, expected.map(|(n, state)| (read[n].id, state)));
+    assert_eq!(states, expected.map(|(n, state)| (read[n].id.clone(), state)));
 }
 
 pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
@@ -136,13 +140,13 @@ pub(crate) async fn every_decision_leaves_an_audit_line(bench: Bench) {
 
 pub(crate) async fn a_dropped_message_frees_no_other_key(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("l"), Some("k"), Some("l")]).await;
-    let step = relay.step().to(read[3].id).aside(&read[0], dead(OnDead::Block));
+    let step = relay.step().to(read[3].position).aside(&read[0], dead(OnDead::Block));
     let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], Aside::Behind);
     step.aside(&read[3], Aside::Behind).send().await;
     assert_eq!(drop_dead(&bench, these(&[&read[0]])).await, 1);
     relay.share(LATER).await;
     let expected: [(MessageId, _); 3] =
-        [(read[1].id, Dead), (read[2].id, Retry), (read[3].id, Behind)];
+        [(read[1].id.clone(), Dead), (read[2].id.clone(), Retry), (read[3].id.clone(), Behind)];
     assert_eq!(bench.states().await, expected);
 }
 
@@ -152,7 +156,7 @@ pub(crate) async fn a_decision_is_carried_out_page_by_page(bench: Bench) {
     let keys = [Some("k"), None, Some("k"), Some("l"), Some("k"), Some("l"), None];
     for decision in [Decision::Retry, Decision::Drop] {
         let (mut relay, read) = started(&bench, &keys).await;
-        let all = read.iter().fold(relay.step().to(read[6].id), |step, message| {
+        let all = read.iter().fold(relay.step().to(read[6].position), |step, message| {
             step.aside(message, dead(OnDead::Skip))
         });
         all.send().await;
@@ -160,21 +164,21 @@ pub(crate) async fn a_decision_is_carried_out_page_by_page(bench: Bench) {
         let (mut page, mut seen) = (page(decision, 3), Vec::new());
         loop {
             let steered = bench.store.steer_dead(page.clone()).await.expect("one page");
-            seen.push((steered.messages, steered.next));
+            seen.push((steered.messages, steered.next.clone()));
             let still = bench.states().await.iter().filter(|(_, state)| *state == Dead).count();
             let done: u64 = seen.iter().map(|(messages, _)| messages).sum();
             assert_eq!(still as u64, 7 - done, "a page is durable");
-            (page.line, page.after) = (steered.line, steered.next.unwrap_or_default());
-            if steered.next.is_none() {
+            (page.line, page.after) = (steered.line, steered.next);
+            if page.after.is_none() {
                 break;
             }
         }
-        assert_eq!(seen, [(3, Some(read[2].id)), (3, Some(read[5].id)), (1, None)]);
+        assert_eq!(seen, [(3, Some(read[2].id.clone())), (3, Some(read[5].id.clone())), (1, None)]);
         let lines = bench.store.audit(10).await.expect("read the audit lines");
         assert_eq!((lines.len(), lines[0].messages), (before + 1, 7));
         if decision == Decision::Retry {
             let states = [Retry, Retry, Behind, Retry, Behind, Behind, Retry];
-            let expected: Vec<_> = read.iter().map(|it| it.id).zip(states).collect();
+            let expected: Vec<_> = read.iter().map(|it| it.id.clone()).zip(states).collect();
             assert_eq!(bench.states().await, expected, "of a key, the first comes first");
             let due = relay.due().await;
             assert_eq!(ids(&due), ids(&read));
@@ -190,9 +194,9 @@ pub(crate) async fn a_page_passes_over_what_is_not_chosen(bench: Bench) {
     bench.publish(topics.map(|topic| new_message(topic, None)).to_vec()).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let all = read
-        .iter()
-        .fold(relay.step().to(read[5].id), |step, message| step.aside(message, dead(OnDead::Skip)));
+    let all = read.iter().fold(relay.step().to(read[5].position), |step, message| {
+        step.aside(message, dead(OnDead::Skip))
+    });
     all.send().await;
     let which = Selection { topic: Some("b".into()), ..Selection::default() };
     let mut page = SteerPage { which, ..page(Decision::Retry, 2) };
@@ -200,12 +204,18 @@ pub(crate) async fn a_page_passes_over_what_is_not_chosen(bench: Bench) {
     for _ in 0..3 {
         let steered = bench.store.steer_dead(page.clone()).await.expect("one page");
         changed.push(steered.messages);
-        (page.line, page.after) = (steered.line, steered.next.expect("the page was full"));
+        (page.line, page.after) = (steered.line, steered.next);
+        assert!(page.after.is_some(), "the page was full");
     }
     assert_eq!(changed, [0, 1, 1]);
     let steered = bench.store.steer_dead(page).await.expect("one page");
     assert_eq!((steered.messages, steered.next), (0, None));
-    let ids = Some(vec![read[4].id, read[0].id, read[4].id, MessageId(i64::MAX)]);
+    let ids = Some(vec![
+        read[4].id.clone(),
+        read[0].id.clone(),
+        read[4].id.clone(),
+        MessageId::number(i64::MAX),
+    ]);
     let which = Selection { ids, ..Selection::default() };
     assert_eq!(drop_dead(&bench, which).await, 2, "named in any order, and twice");
 }
@@ -213,7 +223,7 @@ pub(crate) async fn a_page_passes_over_what_is_not_chosen(bench: Bench) {
 /// A message that is retried while a later one of its key waits for its next attempt goes before it.
 pub(crate) async fn a_retried_message_goes_before_later_ones_of_its_key(bench: Bench) {
     let (mut relay, read) = started(&bench, &[Some("k"), Some("k"), Some("k")]).await;
-    let step = relay.step().to(read[2].id).aside(&read[0], dead(OnDead::Skip));
+    let step = relay.step().to(read[2].position).aside(&read[0], dead(OnDead::Skip));
     step.aside(&read[1], retry(AT_ONCE)).aside(&read[2], Aside::Behind).send().await;
     assert_eq!(retry_dead(&bench, these(&[&read[0]])).await, 1);
     let states = bench.states().await.into_iter().map(|(_, state)| state).collect::<Vec<_>>();
@@ -224,6 +234,6 @@ pub(crate) async fn a_retried_message_goes_before_later_ones_of_its_key(bench: B
 }
 
 fn page(decision: Decision, most: usize) -> SteerPage {
-    let (which, after) = (Selection::default(), MessageId::default());
+    let (which, after) = (Selection::default(), None);
     SteerPage { decision, which, by: by("ann"), after, most, line: None }
 }

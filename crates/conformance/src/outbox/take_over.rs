@@ -4,7 +4,7 @@ use super::relay::{Relay, SINK, dead, ids, new_message, retry, route};
 use crate::harness::{AT_ONCE, Bench, LATER};
 use std::collections::BTreeSet;
 use tidegate_core::{
-    Message, MessageId,
+    Message, Position,
     outbox::{
         Aside, Gained, HeldKey, OnDead, Origin, Shared,
         StuckState::{Behind, Dead, Later, Retry, Unrouted},
@@ -33,7 +33,7 @@ pub(crate) async fn keys_that_wait_are_told(bench: Bench) {
     let keys = ["a", "b", "c", "d", "e", "f"];
     let messages = keys.map(|key| new_message("t", key)).to_vec();
     let read = left_behind(&bench, messages, async |relay, read| {
-        let step = relay.step().to(read[5].id).aside(&read[0], retry(LATER));
+        let step = relay.step().to(read[5].position).aside(&read[0], retry(LATER));
         let step = step.aside(&read[1], dead(OnDead::Block)).aside(&read[2], dead(OnDead::Skip));
         let step = step.aside(&read[3], dead(OnDead::Park));
         let step = step.aside_for(&read[4], "", Aside::Unrouted);
@@ -50,26 +50,26 @@ pub(crate) async fn keys_that_wait_are_told(bench: Bench) {
     // What had no route has one now, and waits as well.
     let expected: BTreeSet<HeldKey> = [0, 1, 3, 4].iter().map(|n| held(&read[*n])).collect();
     assert_eq!(all(&shared, |gained| gained.held.clone()), expected);
-    assert!(shared.gained.iter().all(|gained| gained.cursor == read[5].id.0));
+    assert!(shared.gained.iter().all(|gained| gained.cursor == read[5].position.0));
     assert_eq!(all(&shared, |gained| gained.aside.clone()), BTreeSet::new());
 }
 
 pub(crate) async fn what_was_set_aside_beyond_the_cursor_is_told(bench: Bench) {
     let messages = ["a", "b", "a", "c", "a"].map(|key| new_message("t", key)).to_vec();
     let read = left_behind(&bench, messages, async |relay, read| {
-        let step = relay.step().to(read[0].id).aside(&read[0], retry(AT_ONCE));
+        let step = relay.step().to(read[0].position).aside(&read[0], retry(AT_ONCE));
         let step = step.aside(&read[2], Aside::Behind).aside(&read[4], Aside::Behind);
         step.aside(&read[3], dead(OnDead::Skip)).send().await;
     })
     .await;
     let mut relay = Relay::new(&bench, "b");
     let shared = relay.share(LATER).await;
-    let expected: BTreeSet<MessageId> = [2, 3, 4].iter().map(|n| read[*n].id).collect();
+    let expected: BTreeSet<Position> = [2, 3, 4].iter().map(|n| read[*n].position).collect();
     assert_eq!(all(&shared, |gained| gained.aside.clone()), expected);
     for gained in &shared.gained {
         let lane = gained.lease.lane;
         assert!(gained.held.iter().all(|key| key.lane == lane), "each lane its own");
-        let of_lane = |id: &MessageId| read.iter().any(|m| m.id == *id && m.lane == lane);
+        let of_lane = |id: &Position| read.iter().any(|m| m.position == *id && m.lane == lane);
         assert!(gained.aside.iter().all(of_lane));
     }
     assert_eq!(bench.topic("t").await.outstanding, 4, "none is counted twice");
@@ -88,7 +88,7 @@ pub(crate) async fn what_had_no_route_finds_one(bench: Bench) {
         let unrouted = read
             .iter()
             .fold(relay.step(), |step, message| step.aside_for(message, "", Aside::Unrouted));
-        let settled = unrouted.to(read[4].id).send().await;
+        let settled = unrouted.to(read[4].position).send().await;
         assert!(settled.freed.iter().all(|key| key.sink.is_empty()));
     })
     .await;
@@ -115,7 +115,7 @@ pub(crate) async fn what_goes_to_another_sink_waits_there(bench: Bench) {
     let keys = [Some("a"), Some("a"), Some("b"), Some("c"), Some("d"), None, Some("e")];
     let messages = topics.iter().zip(keys).map(|(topic, key)| new_message(topic, key)).collect();
     let read = left_behind(&bench, messages, async |relay, read| {
-        let step = relay.step().to(read[6].id).aside(&read[0], retry(LATER));
+        let step = relay.step().to(read[6].position).aside(&read[0], retry(LATER));
         let step = step.aside(&read[1], Aside::Behind).aside(&read[2], dead(OnDead::Block));
         let step = step.aside(&read[3], retry(AT_ONCE)).aside(&read[4], dead(OnDead::Skip));
         let step = step.aside(&read[5], retry(LATER));
@@ -138,33 +138,36 @@ pub(crate) async fn what_goes_to_another_sink_waits_there(bench: Bench) {
     assert_eq!(states, expected.map(|(sink, state)| (sink.to_owned(), state)));
     let held = all(&shared, |gained| gained.held.clone());
     assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["other", "other"]);
-    assert_eq!(ids(&relay.due().await), [0, 1, 5].map(|n| read[n].id));
+    assert_eq!(ids(&relay.due().await), [0, 1, 5].map(|n| read[n].id.clone()));
 }
 
 pub(crate) async fn a_found_route_keeps_the_order_of_its_key(bench: Bench) {
     let messages = ["a", "b", "a"].map(|topic| new_message(topic, "k")).to_vec();
     let read = left_behind(&bench, messages, async |relay, read| {
-        let step = relay.step().to(read[2].id).aside_for(&read[1], "", Aside::Unrouted);
+        let step = relay.step().to(read[2].position).aside_for(&read[1], "", Aside::Unrouted);
         step.aside(&read[0], retry(LATER)).aside(&read[2], Aside::Behind).send().await;
     })
     .await;
     let mut relay = Relay::start(&bench, "b").await;
     assert_eq!(
         bench.states().await,
-        [(read[0].id, Retry), (read[1].id, Behind), (read[2].id, Behind)]
+        [(read[0].id.clone(), Retry), (read[1].id.clone(), Behind), (read[2].id.clone(), Behind)]
     );
     relay.step().done(&read[0]).send().await;
-    assert_eq!(bench.states().await, [(read[1].id, Retry), (read[2].id, Behind)]);
+    assert_eq!(bench.states().await, [(read[1].id.clone(), Retry), (read[2].id.clone(), Behind)]);
 }
 
 pub(crate) async fn renewing_leaves_what_was_set_aside_alone(bench: Bench) {
     bench.publish(vec![new_message("t", "k"), new_message("t", "k")]).await;
     let mut relay = Relay::start(&bench, "a").await;
     let read = relay.read().await;
-    let step = relay.step().to(read[1].id).aside(&read[0], dead(OnDead::Block));
+    let step = relay.step().to(read[1].position).aside(&read[0], dead(OnDead::Block));
     step.aside(&read[1], Aside::Behind).send().await;
     for _ in 0..2 {
         relay.share(LATER).await;
-        assert_eq!(bench.states().await, [(read[0].id, Dead), (read[1].id, Behind)]);
+        assert_eq!(
+            bench.states().await,
+            [(read[0].id.clone(), Dead), (read[1].id.clone(), Behind)]
+        );
     }
 }

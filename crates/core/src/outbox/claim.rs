@@ -1,6 +1,6 @@
 //! What a relay reads: across all topics and all its lanes, oldest first, within one limit.
 
-use super::{Epoch, Lane, Message, MessageId, Topics};
+use super::{Epoch, Lane, Message, MessageId, Position, Topics};
 use std::time::Duration;
 
 /// Asks for messages.
@@ -13,7 +13,7 @@ pub struct ClaimRequest {
     /// Lanes whose due messages among those set aside are wanted.
     pub lanes: Vec<Lane>,
     /// Those that are under way already.
-    pub under_way: Vec<MessageId>,
+    pub under_way: Vec<Position>,
     /// Sinks that take no more: what was set aside for them is not wanted.
     pub closed: Vec<String>,
     /// At most so many of those set aside.
@@ -61,7 +61,7 @@ pub struct Claim {
     /// One for each reader, in their order.
     pub readings: Vec<Reading>,
     /// Messages that were set aside and are due: heads of their keys, each with some of those that
-    /// wait behind it. In the order of their ids.
+    /// wait behind it. In the order of their positions.
     pub due: Vec<Message>,
     /// When the next of them is due.
     pub next_due: Option<Duration>,
@@ -74,7 +74,7 @@ pub struct Claim {
 /// Something that is no message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What it is known by.
+    /// What people know it by.
     pub id: MessageId,
     /// Its topic, if it has one.
     pub topic: String,
@@ -85,7 +85,7 @@ pub struct Refused {
 /// What one reader got.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// In the order of their ids.
+    /// In the order of their positions.
     pub messages: Vec<Message>,
     /// In each lane of the reader, everything up to here has been read now. A lane that was read
     /// further before stays there.

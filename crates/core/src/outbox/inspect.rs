@@ -177,7 +177,7 @@ pub struct StuckQuery {
     /// Only these.
     pub which: Selection,
     /// Only behind this one.
-    pub after: MessageId,
+    pub after: Option<MessageId>,
     /// At most this many.
     pub limit: usize,
 }

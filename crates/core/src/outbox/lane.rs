@@ -1,6 +1,6 @@
 //! Lanes: the unit of lease and of order.
 
-use super::{Epoch, HeldKey, MessageId, Route, Topics};
+use super::{Epoch, HeldKey, Position, Route, Topics};
 use crate::{Fence, WorkerId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -103,7 +103,7 @@ pub struct Gained {
     /// Keys that wait for what was set aside.
     pub held: Vec<HeldKey>,
     /// Messages behind one of the cursors that were set aside already.
-    pub aside: Vec<MessageId>,
+    pub aside: Vec<Position>,
 }
 
 /// A sink that is behind its lane. Its topics are read apart from the rest until it has caught up.
@@ -148,8 +148,8 @@ impl Before {
     }
 
     /// Whether a message was still to be read.
-    pub fn left(&self, topic: &str, id: MessageId) -> bool {
-        is_left(self.cursor, &self.lags, self.before.as_deref(), topic, id)
+    pub fn left(&self, topic: &str, position: Position) -> bool {
+        is_left(self.cursor, &self.lags, self.before.as_deref(), topic, position)
     }
 
     /// Beyond this, everything was still to be read.
@@ -166,10 +166,10 @@ pub(crate) fn is_left(
     lags: &[Lag],
     before: Option<&Before>,
     topic: &str,
-    id: MessageId,
+    position: Position,
 ) -> bool {
     let lagging = lags.iter().filter(|lag| lag.topics.contains(topic)).map(|lag| lag.cursor);
-    id.0 > lagging.min().unwrap_or(cursor) && before.is_none_or(|it| it.left(topic, id))
+    position.0 > lagging.min().unwrap_or(cursor) && before.is_none_or(|it| it.left(topic, position))
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
     fn a_message_is_left_if_it_was_under_all_routes() {
         let first = Before { cursor: 20, lags: vec![lag("a", 5), lag("b", 30)], before: None };
         let left = |before: &Before, topic: &str| {
-            (1..50).find(|id| before.left(topic, MessageId(*id))).unwrap_or(0)
+            (1..50).find(|id| before.left(topic, Position(*id))).unwrap_or(0)
         };
         assert_eq!(["a", "b", "c"].map(|topic| left(&first, topic)), [6, 31, 21]);
         assert_eq!(first.reach(), 30);

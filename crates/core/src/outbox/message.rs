@@ -1,30 +1,13 @@
 //! One outbox entry.
 
-use super::{KeyHash, Lane, StuckState};
+use super::{KeyHash, Lane, MessageId, Position, StuckState};
 use crate::{
     Headers, StoreError,
     error::{Class, Kind},
     limits::{MAX_DELAY, MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES},
     sink::Item,
 };
-use serde::{Deserialize, Serialize};
-use std::{
-    fmt,
-    time::{Duration, SystemTime},
-};
-
-/// The place of a message in its outbox. Grows in the order in which messages were published.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(transparent)]
-pub struct MessageId(pub i64);
-
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+use std::time::{Duration, SystemTime};
 
 /// A message to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,8 +91,10 @@ fn nul_in_headers(headers: &Headers) -> Option<String> {
 /// A message as a relay reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the outbox.
+    /// What people know it by in its outbox.
     pub id: MessageId,
+    /// Its place in the order in which its lane is read.
+    pub position: Position,
     /// What sinks and people know it by: no other outbox has the same.
     pub name: String,
     /// Its lane.
@@ -134,7 +119,7 @@ pub struct Message {
 impl Message {
     /// The name by which consumers know a message again. Its id alone would not do: a store that went back in time
     /// gives the same ids to other messages, and consumers would take those for duplicates.
-    pub fn name_of(outbox: &str, published: u128, id: MessageId) -> String {
+    pub fn name_of(outbox: &str, published: u128, id: &MessageId) -> String {
         format!("{outbox}-{published:x}-{id}")
     }
 

@@ -6,9 +6,11 @@
 
 mod claim;
 mod epoch;
+mod id;
 mod inspect;
 mod lane;
 mod message;
+mod position;
 mod publish;
 mod retain;
 mod settle;
@@ -19,13 +21,15 @@ mod trouble;
 
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
 pub use epoch::Epoch;
+pub use id::{EmptyId, MessageId};
 pub use inspect::{
     Advice, AuditLine, DeadGroup, Holder, InspectOutbox, OutboxStatus, Outstanding, RelayStatus,
     Selection, Stored, Stuck, StuckQuery, StuckState, TopicStatus,
 };
 pub(crate) use lane::is_left;
 pub use lane::{Before, Gained, GiveBack, KeyHash, LANES, Lag, Lane, LaneLease, Share, Shared};
-pub use message::{Message, MessageId, NewMessage, Origin};
+pub use message::{Message, NewMessage, Origin};
+pub use position::Position;
 pub use publish::Publish;
 pub use retain::{Retain, Sealed};
 pub use settle::{Aside, HeldKey, OnDead, Progress, SetAside, Settled, Settlement, Waiting};

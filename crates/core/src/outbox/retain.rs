@@ -16,7 +16,7 @@ pub trait Retain: Send + Sync {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError>;
 

@@ -1,6 +1,6 @@
 //! What a relay writes back, in one transaction.
 
-use super::{Before, Epoch, KeyHash, Lag, Lane, MessageId, StuckState};
+use super::{Before, Epoch, KeyHash, Lag, Lane, Position, StuckState};
 use crate::Fence;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Settlement {
     /// Messages that are not simply done; again for those that were set aside before.
     pub aside: Vec<SetAside>,
     /// Messages that were set aside before and are done.
-    pub done: Vec<(Lane, MessageId)>,
+    pub done: Vec<(Lane, Position)>,
 }
 
 impl Settlement {
@@ -48,8 +48,8 @@ pub struct Progress {
 pub struct SetAside {
     /// Its lane.
     pub lane: Lane,
-    /// Which message.
-    pub id: MessageId,
+    /// Which message of it.
+    pub position: Position,
     /// Its topic.
     pub topic: String,
     /// What its key is known by.

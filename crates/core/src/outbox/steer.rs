@@ -36,7 +36,7 @@ pub struct SteerPage {
     /// Who decided, and why.
     pub by: AuditLine,
     /// Only behind this one.
-    pub after: MessageId,
+    pub after: Option<MessageId>,
     /// At most so many dead messages are looked at, chosen or not; those that are named, if any are.
     pub most: usize,
     /// The audit line of the pages before.
@@ -44,7 +44,7 @@ pub struct SteerPage {
 }
 
 /// What one page did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steered {
     /// How many messages it changed.
     pub messages: u64,
@@ -67,20 +67,13 @@ impl Steering {
     /// Nothing is done yet.
     pub fn new(decision: Decision, which: Selection, by: AuditLine) -> Self {
         let ids: Option<BTreeSet<MessageId>> =
-            which.ids.as_ref().map(|ids| ids.iter().copied().collect());
+            which.ids.as_ref().map(|ids| ids.iter().cloned().collect());
         let is_over = ids.as_ref().is_some_and(BTreeSet::is_empty);
         let ids: Vec<MessageId> = ids.into_iter().flatten().collect();
         let mut named: Vec<Vec<MessageId>> =
             ids.chunks(MAX_STEERED).map(<[MessageId]>::to_vec).collect();
         named.reverse();
-        let page = SteerPage {
-            decision,
-            which,
-            by,
-            after: MessageId::default(),
-            most: MAX_STEERED,
-            line: None,
-        };
+        let page = SteerPage { decision, which, by, after: None, most: MAX_STEERED, line: None };
         Self { page, named, messages: 0, is_over }
     }
 
@@ -104,8 +97,8 @@ impl Steering {
         let steered = store.steer_dead(self.page.clone()).await?;
         self.messages += steered.messages;
         self.page.line = steered.line;
-        self.page.after = steered.next.unwrap_or_default();
-        if steered.next.is_none() {
+        self.page.after = steered.next;
+        if self.page.after.is_none() {
             self.named.pop();
             self.is_over = self.named.is_empty();
         }

@@ -136,7 +136,7 @@ impl Retain for Flawed {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
         self.store.sealed(sealed, after, limit).await

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Message, MessageId,
+    Message, MessageId, Position,
     outbox::{
         Aside, Claim, Epoch, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside,
         Settled, Settlement, Shared, StuckState,
@@ -42,7 +42,7 @@ pub(super) struct Flow {
     pub gone: Vec<bool>,
     pub held: Held,
     /// What was set aside and is on its way again, or is being set aside, until that is settled.
-    pub under_way: HashMap<MessageId, UnderWay>,
+    pub under_way: HashMap<Position, UnderWay>,
     /// Keys whose first message was given up and that go on, once the store knows.
     pub given_up: Vec<(Lane, usize, KeyHash)>,
     /// Keys of which more was set aside since messages were asked for last.
@@ -50,7 +50,7 @@ pub(super) struct Flow {
     /// How many messages to read at once.
     pub read_most: usize,
     pub aside: Vec<SetAside>,
-    pub done: Vec<(Lane, MessageId)>,
+    pub done: Vec<(Lane, Position)>,
     /// The store's epoch in which the lanes were leased.
     epoch: Epoch,
     /// The number of the last settlement of which the store took something, or that it is asked to take.
@@ -208,14 +208,14 @@ impl Flow {
             self.take_in_again(message, now);
         }
         for Refused { id, topic, reason } in claim.refused {
-            self.died(id, &topic, &reason);
+            self.died(&id, &topic, &reason);
         }
         let lanes = &self.lanes;
-        let is_read = |id: &MessageId, it: &UnderWay| {
+        let is_read = |position: &Position, it: &UnderWay| {
             let lane = it.sink.zip(lanes.get(&it.lane));
-            lane.is_none_or(|(line, lane)| id.0 <= lane.read_from(Some(line)))
+            lane.is_none_or(|(line, lane)| position.0 <= lane.read_from(Some(line)))
         };
-        self.under_way.retain(|id, it| it.what != Doing::Read || !is_read(id, it));
+        self.under_way.retain(|at, it| it.what != Doing::Read || !is_read(at, it));
     }
 
     /// Whether the topic's line has begun to lag since the lanes were asked for, and will read it.
@@ -227,7 +227,7 @@ impl Flow {
     /// A message from a lane: set aside at once, or queued.
     fn take_in(&mut self, message: Message, line: Option<LineNumber>, now: Instant) {
         let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
-        if lane.was_set_aside(message.id) || lane.was_done(&message.topic, message.id) {
+        if lane.was_set_aside(message.position) || lane.was_done(&message.topic, message.position) {
             return;
         }
         let Origin::Lane { due_in } = message.origin else { return };
@@ -256,13 +256,13 @@ impl Flow {
         }
         let place = place(&self.plan, &self.mixes, sink, &message);
         let is_known = key.is_some_and(|key| self.queues[sink].has_key(key));
-        if !is_known && let Some(aside) = self.turn_away(sink, &place, message.id, 0) {
+        if !is_known && let Some(aside) = self.turn_away(sink, &place, message.position, 0) {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
             return self.set_aside(sink, set);
         }
         let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
         let line = line.unwrap_or(sink);
-        lane.open(line, message.id);
+        lane.open(line, message.position);
         let fence = lane.fence;
         let (aside, single, since) = (None, false, now);
         let queued = Queued { message, line, fence, key, place, aside, single, since };
@@ -278,19 +278,19 @@ impl Flow {
         let stored = self.plan.sink_named(sink);
         let known = self.plan.sink_of(&message.topic).or(stored);
         let known_key = known.zip(key);
-        if self.under_way.contains_key(&message.id)
+        if self.under_way.contains_key(&message.position)
             || known_key.is_some_and(|known| self.touched.contains(&known))
         {
             return; // the next claim tells what comes first
         }
         let is_unsettled = |(sink, key)| self.held.is_unsettled(sink, key);
         let what = match known {
-            Some(sink) if message.id.0 > lane.read_from(Some(sink)) => Doing::Read,
+            Some(sink) if message.position.0 > lane.read_from(Some(sink)) => Doing::Read,
             _ if known_key.is_some_and(is_unsettled) => Doing::Settled,
             _ => Doing::Sent,
         };
         let (lane, fence) = (message.lane, lane.fence);
-        self.under_way.insert(message.id, UnderWay { lane, sink: known, what });
+        self.under_way.insert(message.position, UnderWay { lane, sink: known, what });
         if what != Doing::Sent {
             return;
         }
@@ -310,7 +310,7 @@ impl Flow {
         }
         let (place, attempts) = (place(&self.plan, &self.mixes, sink, &message), *attempts);
         if self.queues[sink].ready_at(&place) >= PROBES
-            && let Some(aside) = self.turn_away(sink, &place, message.id, attempts)
+            && let Some(aside) = self.turn_away(sink, &place, message.position, attempts)
         {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
             return self.set_aside(sink, set);
@@ -331,7 +331,7 @@ impl Flow {
         sink: Option<usize>,
         reason: String,
     ) {
-        self.died(message.id, &message.topic, &reason);
+        self.died(&message.id, &message.topic, &reason);
         let dead = Aside::Dead { attempts: 0, reason, then: OnDead::Skip };
         let sink = sink.map_or_else(String::new, |sink| self.plan.sinks[sink].name.clone());
         self.aside.push(set(message, key, sink, dead));
@@ -346,7 +346,7 @@ impl Flow {
     }
 
     /// A message is given up.
-    pub fn died(&mut self, id: MessageId, topic: &str, reason: &str) {
+    pub fn died(&mut self, id: &MessageId, topic: &str, reason: &str) {
         self.counts.dead += 1;
         if self.is_new(topic, "dead") {
             tracing::warn!("message {id} on {} is dead: {reason}", shown(topic));
@@ -381,7 +381,7 @@ impl Flow {
         for set in &settlement.aside {
             let sink = self.plan.sink_named(&set.sink);
             let under_way = UnderWay { lane: set.lane, sink, what: Doing::Settled };
-            self.under_way.insert(set.id, under_way);
+            self.under_way.insert(set.position, under_way);
         }
         self.settling = Some(settlement.clone());
         Some(settlement)
@@ -420,8 +420,8 @@ impl Flow {
         }
         self.under_way.retain(|_, it| it.what != Doing::Settled || !current.contains(&it.lane));
         self.go_on(|lane| current.contains(&lane));
-        for (_, id) in settlement.done.iter().filter(|(lane, _)| current.contains(lane)) {
-            self.under_way.remove(id);
+        for (_, position) in settlement.done.iter().filter(|(lane, _)| current.contains(lane)) {
+            self.under_way.remove(position);
         }
         for progress in settlement.lanes {
             if let Some(lane) = self.lanes.get_mut(&progress.lane)
@@ -478,6 +478,6 @@ pub(super) fn shown(topic: &str) -> String {
 
 /// What becomes of a message, for the store.
 pub(super) fn set(message: &Message, key: Option<KeyHash>, sink: String, aside: Aside) -> SetAside {
-    let (lane, id, topic) = (message.lane, message.id, message.topic.clone());
-    SetAside { lane, id, topic, key, sink, aside }
+    let (lane, position, topic) = (message.lane, message.position, message.topic.clone());
+    SetAside { lane, position, topic, key, sink, aside }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
-    Fence, Headers, Message, MessageId,
+    Fence, Headers, Message, MessageId, Position,
     outbox::{
         Aside, Claim, ClaimRequest, Epoch, Gained, KeyHash, Lag, Lane, LaneLease, Origin, Place,
         Reading, SetAside, Settled, Shared, StuckState, Topics,
@@ -40,7 +40,8 @@ fn flow(plan: &Plan, lanes: &[u16]) -> Flow {
 
 fn message(id: i64, lane: u16, topic: &str) -> Message {
     Message {
-        id: MessageId(id),
+        id: MessageId::number(id),
+        position: Position(id),
         name: id.to_string(),
         lane: Lane(lane),
         topic: topic.to_owned(),
@@ -58,7 +59,7 @@ fn answer(flow: &mut Flow, (request, asked): &(ClaimRequest, Asked), store: &[Me
     let readings = request.readers.iter().map(|reader| {
         let wanted = store.iter().filter(|message| {
             let place = reader.places.iter().find(|place| place.lane == message.lane);
-            reader.wants(&message.topic) && place.is_some_and(|it| message.id.0 > it.after)
+            reader.wants(&message.topic) && place.is_some_and(|it| message.position.0 > it.after)
         });
         Reading { messages: wanted.cloned().collect(), read_to: to, more: false }
     });
@@ -100,7 +101,7 @@ fn what_is_known_from_another_epoch_is_forgotten() {
 
 fn unrouted(id: i64, lane: u16) -> SetAside {
     let (topic, sink, key) = Default::default();
-    SetAside { lane: Lane(lane), id: MessageId(id), topic, key, sink, aside: Aside::Unrouted }
+    SetAside { lane: Lane(lane), position: Position(id), topic, key, sink, aside: Aside::Unrouted }
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn what_is_being_set_aside_is_not_claimed_meanwhile() {
     flow.settlement().unwrap();
     // The store may have it, although nobody knows yet.
     let (request, _) = flow.ask(&AT_ONCE).unwrap();
-    assert_eq!(request.under_way, [MessageId(5)]);
+    assert_eq!(request.under_way, [Position(5)]);
     flow.settled(Settled::default());
     assert_eq!(flow.ask(&AT_ONCE).unwrap().0.under_way, []);
 }
@@ -232,11 +233,11 @@ fn a_lane_that_cannot_be_given_back_in_time_sets_aside_what_waits() {
     flow.shared(Shared { surplus: 1, relays: 2, ..Shared::default() }, now);
     assert_eq!(flow.next_eviction(), Some(now + PATIENCE));
     assert!(!flow.evict(now) && flow.evict(now + PATIENCE));
-    assert_eq!(flow.aside.iter().map(|set| set.id).collect::<Vec<_>>(), [MessageId(2)]);
+    assert_eq!(flow.aside.iter().map(|set| set.position).collect::<Vec<_>>(), [Position(2)]);
     // What was under way comes back without having been sent.
     flow.answered(slow, vec![None]);
     let settlement = flow.settlement().unwrap();
-    let aside: Vec<_> = settlement.aside.iter().map(|set| (set.id.0, &set.aside)).collect();
+    let aside: Vec<_> = settlement.aside.iter().map(|set| (set.position.0, &set.aside)).collect();
     assert_eq!(aside, [(2, &Aside::Behind), (1, &Aside::Behind)]);
     assert_eq!(settlement.lanes[0].cursor, 10);
     assert_eq!(flow.leave(), [], "it is not settled yet");
@@ -293,7 +294,7 @@ fn what_cannot_be_read_is_dead_with_its_reason() {
     flow.claimed(Claim { due, ..Claim::default() }, &asking.1, Instant::now());
     let again = flow.settlement().unwrap();
     for settlement in [settlement, again] {
-        let ids: Vec<_> = settlement.aside.iter().map(|set| (set.id.0, &*set.sink)).collect();
+        let ids: Vec<_> = settlement.aside.iter().map(|set| (set.position.0, &*set.sink)).collect();
         assert_eq!(ids, [(1, "s"), (2, "")]);
         for set in &settlement.aside {
             let Aside::Dead { attempts: 0, reason, .. } = &set.aside else { panic!("{set:?}") };
@@ -313,7 +314,7 @@ async fn a_message_is_never_done_because_of_one_with_another_key() {
     let mut flow = flow(&plan, &[1]);
     for (id, key) in [(1, "a"), (2, "b"), (3, "a"), (4, "c"), (5, "b")] {
         let message = Message { key: Some(key.to_owned()), ..message(id, 1, "t") };
-        flow.lanes.get_mut(&Lane(1)).unwrap().open(0, message.id);
+        flow.lanes.get_mut(&Lane(1)).unwrap().open(0, message.position);
         // All of them have one hash.
         let (key, place, since) = (Some(KeyHash(7)), String::new(), Instant::now());
         let (line, fence, aside, single) = (0, Fence(1), None, false);
@@ -323,9 +324,9 @@ async fn a_message_is_never_done_because_of_one_with_another_key() {
     while let Some(group) = flow.next_group(0, |_| Some(10)) {
         for (queued, by) in &group.covered {
             assert_eq!(queued.message.key, group.messages[*by].message.key);
-            covered.push(queued.id().0);
+            covered.push(queued.position().0);
         }
-        sent.extend(group.messages.iter().map(|queued| queued.id().0));
+        sent.extend(group.messages.iter().map(|queued| queued.position().0));
         let done = vec![Some(Verdict::Done); group.messages.len()];
         flow.answered(group, done);
     }

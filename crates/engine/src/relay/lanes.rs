@@ -6,7 +6,7 @@
 use super::plan::Line;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use tidegate_core::{
-    Fence, MessageId,
+    Fence, Position,
     outbox::{Before, Gained, Lag, Lane, LaneLease, Progress},
 };
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ pub(super) struct LaneState {
     /// What the store has.
     stored: (i64, Vec<Lag>, Option<Before>),
     /// Set aside before this relay had the lane, beyond a cursor.
-    aside: HashSet<MessageId>,
+    aside: HashSet<Position>,
     pub leaving: Leaving,
 }
 
@@ -92,8 +92,8 @@ impl LaneState {
     }
 
     /// Whether a message was done under other routes.
-    pub fn was_done(&self, topic: &str, id: MessageId) -> bool {
-        self.before.as_ref().is_some_and(|before| !before.left(topic, id))
+    pub fn was_done(&self, topic: &str, position: Position) -> bool {
+        self.before.as_ref().is_some_and(|before| !before.left(topic, position))
     }
 
     /// Where a line that lags goes on, or the lane as a whole.
@@ -114,20 +114,20 @@ impl LaneState {
     }
 
     /// A message was read, belongs to a line, and is to be acted on.
-    pub fn open(&mut self, line: LineNumber, id: MessageId) {
-        self.lines[line].open.push_back((id.0, false));
+    pub fn open(&mut self, line: LineNumber, position: Position) {
+        self.lines[line].open.push_back((position.0, false));
     }
 
     /// Whether a message was set aside before this relay had the lane.
-    pub fn was_set_aside(&mut self, id: MessageId) -> bool {
-        !self.aside.is_empty() && self.aside.remove(&id)
+    pub fn was_set_aside(&mut self, position: Position) -> bool {
+        !self.aside.is_empty() && self.aside.remove(&position)
     }
 
     /// A message that was opened is done, or set aside.
-    pub fn close(&mut self, line: LineNumber, id: MessageId) {
-        self.done(line, id);
+    pub fn close(&mut self, line: LineNumber, position: Position) {
+        self.done(line, position);
         let open = &mut self.lines[line].open;
-        if let Ok(at) = open.binary_search_by_key(&id.0, |(id, _)| *id) {
+        if let Ok(at) = open.binary_search_by_key(&position.0, |(at, _)| *at) {
             open[at].1 = true;
         }
         while open.front().is_some_and(|(_, closed)| *closed) {
@@ -136,15 +136,15 @@ impl LaneState {
     }
 
     /// A message was done, whether it was opened or set aside before.
-    pub fn done(&mut self, line: LineNumber, id: MessageId) {
+    pub fn done(&mut self, line: LineNumber, position: Position) {
         let done_to = &mut self.lines[line].done_to;
-        *done_to = (*done_to).max(id.0);
+        *done_to = (*done_to).max(position.0);
     }
 
     /// Whether a message that is not done lies before one of its line that is: if it stays where it is,
     /// that one will be repeated.
-    pub fn is_gap(&self, line: LineNumber, id: MessageId) -> bool {
-        id.0 < self.lines[line].done_to
+    pub fn is_gap(&self, line: LineNumber, position: Position) -> bool {
+        position.0 < self.lines[line].done_to
     }
 
     /// No more comes: lines behind which others have done something get cursors of their own.
@@ -248,16 +248,16 @@ mod tests {
     #[test]
     fn the_cursor_stops_before_the_first_that_is_not_done() {
         let mut lane = lane();
-        [11, 12, 15].into_iter().for_each(|id| lane.open(0, MessageId(id)));
-        lane.open(1, MessageId(13));
+        [11, 12, 15].into_iter().for_each(|id| lane.open(0, Position(id)));
+        lane.open(1, Position(13));
         lane.read_to(None, 20);
         assert_eq!(cursors(&lane), (10, vec![]));
-        lane.close(0, MessageId(12));
-        lane.close(0, MessageId(11));
+        lane.close(0, Position(12));
+        lane.close(0, Position(11));
         assert_eq!(cursors(&lane), (12, vec![]));
-        lane.close(1, MessageId(13));
+        lane.close(1, Position(13));
         assert_eq!(cursors(&lane), (14, vec![]));
-        lane.close(0, MessageId(15));
+        lane.close(0, Position(15));
         assert_eq!(cursors(&lane), (20, vec![]));
         assert_eq!(lane.open_count(), 0);
     }
@@ -265,15 +265,15 @@ mod tests {
     #[test]
     fn a_line_that_lags_has_a_cursor_of_its_own() {
         let mut lane = lane();
-        lane.open(0, MessageId(11));
-        lane.open(1, MessageId(12));
+        lane.open(0, Position(11));
+        lane.open(1, Position(12));
         lane.read_to(None, 15);
         lane.detach(1);
-        lane.close(0, MessageId(11));
+        lane.close(0, Position(11));
         assert_eq!(cursors(&lane), (15, vec![11]));
         lane.read_to(None, 30);
         assert!(!lane.has_caught_up(1));
-        lane.close(1, MessageId(12));
+        lane.close(1, Position(12));
         assert_eq!((cursors(&lane), lane.read_from(Some(1))), ((30, vec![15]), 15));
         lane.read_to(Some(1), 30);
         assert!(lane.has_caught_up(1));

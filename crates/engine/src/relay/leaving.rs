@@ -58,7 +58,7 @@ impl Flow {
             queues.flat_map(|queue| queue.take_lanes(|_| true, false)).collect();
         for queued in left {
             let state = self.lanes.get(&queued.message.lane);
-            if state.is_some_and(|state| state.is_gap(queued.line, queued.id())) {
+            if state.is_some_and(|state| state.is_gap(queued.line, queued.position())) {
                 self.wait_behind(queued);
             }
         }

@@ -7,7 +7,7 @@
 use super::{flow::Flow, plan::Plan};
 use crate::backoff::mix;
 use std::time::Duration;
-use tidegate_core::{Message, MessageId, outbox::Aside};
+use tidegate_core::{Message, Position, outbox::Aside};
 
 /// So much of what is due is kept for a destination that is shut, to see whether it answers again.
 pub(super) const PROBES: usize = 256;
@@ -32,10 +32,10 @@ pub(super) struct Shut {
 
 impl Shut {
     /// How long a message waits. Those that were set aside together are not due together.
-    fn delay(&self, id: MessageId) -> Duration {
+    fn delay(&self, position: Position) -> Duration {
         let many = Duration::from_secs(self.set_aside / PER_SECOND);
         let delay = (self.absent_for / 2).max(many).clamp(SHORTEST, LONGEST);
-        let jitter = (mix(id.0.unsigned_abs() ^ self.set_aside << 32) % 1_000) as u32;
+        let jitter = (mix(position.0.unsigned_abs() ^ self.set_aside << 32) % 1_000) as u32;
         delay + delay * jitter / 1_000
     }
 }
@@ -53,12 +53,12 @@ impl Flow {
         &mut self,
         sink: usize,
         place: &str,
-        id: MessageId,
+        position: Position,
         attempts: u32,
     ) -> Option<Aside> {
         let shut = self.shut[sink].get_mut(place)?;
         shut.set_aside += 1;
-        Some(Aside::Retry { attempts, reason: shut.reason.clone(), delay: shut.delay(id) })
+        Some(Aside::Retry { attempts, reason: shut.reason.clone(), delay: shut.delay(position) })
     }
 
     /// Sets aside what waits for a destination that is shut, but for the oldest `keep` messages and some
@@ -78,7 +78,7 @@ impl Flow {
             if !self.is_held(&first) {
                 continue; // a key has one lane
             }
-            if let Some(aside) = self.turn_away(sink, place, first.id(), attempts) {
+            if let Some(aside) = self.turn_away(sink, place, first.position(), attempts) {
                 self.move_aside(first, aside);
             }
             line.for_each(|queued| self.wait_behind(queued));

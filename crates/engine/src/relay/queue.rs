@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Fence, Message, MessageId,
+    Fence, Message, Position,
     outbox::{KeyHash, Lane},
     sink::Item,
 };
@@ -34,8 +34,8 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    pub fn id(&self) -> MessageId {
-        self.message.id
+    pub fn position(&self) -> Position {
+        self.message.position
     }
 
     fn bytes(&self) -> usize {
@@ -86,7 +86,7 @@ struct KeyLine {
 }
 
 /// Oldest first: what is done without a gap is settled, and a crash does not repeat it.
-type ReadyLine = BTreeMap<MessageId, Ready>;
+type ReadyLine = BTreeMap<Position, Ready>;
 
 enum Ready {
     Message(Box<Queued>),
@@ -129,8 +129,8 @@ impl Queue {
         self.messages += 1;
         self.bytes += queued.bytes();
         let Some(key) = queued.key else {
-            let (place, id) = (queued.place.clone(), queued.id());
-            return self.make_ready(place, id, Ready::Message(Box::new(queued)));
+            let (place, position) = (queued.place.clone(), queued.position());
+            return self.make_ready(place, position, Ready::Message(Box::new(queued)));
         };
         let line = self.keys.entry(key).or_default();
         line.waiting.push_back(queued);
@@ -166,7 +166,7 @@ impl Queue {
         // Keys of which the group has something: they are not ready any more, but more of them may go along.
         let mut begun = ReadyLine::new();
         let mut left = fit;
-        while let Some((id, next, is_begun)) = pop_oldest(&mut ready, &mut begun) {
+        while let Some((position, next, is_begun)) = pop_oldest(&mut ready, &mut begun) {
             let taken = match next {
                 Ready::Message(queued) => match left.takes(&queued, group.is_empty()) {
                     true => {
@@ -185,7 +185,7 @@ impl Queue {
                 Ok(more) => begun.extend(more),
                 Err(unfit) => {
                     if !is_begun {
-                        ready.insert(id, unfit);
+                        ready.insert(position, unfit);
                     }
                     break;
                 }
@@ -209,7 +209,7 @@ impl Queue {
         left: &mut Fit,
         group: &mut Vec<Queued>,
         coalesces: &impl Fn(&Queued) -> bool,
-    ) -> Option<Option<MessageId>> {
+    ) -> Option<Option<Position>> {
         let line = self.keys.get_mut(&key)?;
         let first = line.waiting.front().filter(|first| left.takes(first, group.is_empty()))?;
         let place = first.place.clone();
@@ -224,7 +224,7 @@ impl Queue {
             group.extend(line.waiting.pop_front());
         }
         let goes_along = |next: &&Queued| !self.one_per_key && next.place == place;
-        Some(line.waiting.front().filter(goes_along).map(Queued::id))
+        Some(line.waiting.front().filter(goes_along).map(Queued::position))
     }
 
     /// Whether nothing is left of a key; then it is forgotten.
@@ -288,7 +288,7 @@ impl Queue {
     ) -> Vec<Vec<Queued>> {
         let Some(ready) = self.ready.remove(place) else { return Vec::new() };
         let (mut stay, mut out) = (ReadyLine::new(), Vec::new());
-        for (id, next) in ready {
+        for (position, next) in ready {
             let kept = match &next {
                 Ready::Message(queued) => keeps(queued),
                 Ready::Key(key) => {
@@ -297,7 +297,7 @@ impl Queue {
                 }
             };
             match next {
-                next if kept => drop(stay.insert(id, next)),
+                next if kept => drop(stay.insert(position, next)),
                 Ready::Message(queued) => out.push(vec![*queued]),
                 Ready::Key(key) => {
                     let line = self.keys.remove(&key);
@@ -316,7 +316,7 @@ impl Queue {
         out
     }
 
-    /// Takes out what waits of some lanes, in the order of their ids: all, or only of keys that have
+    /// Takes out what waits of some lanes, in the order of their positions: all, or only of keys that have
     /// nothing under way.
     pub fn take_lanes(&mut self, wanted: impl Fn(Lane) -> bool, idle: bool) -> Vec<Queued> {
         let mut out: Vec<Queued> = Vec::new();
@@ -333,17 +333,17 @@ impl Queue {
             }
         }
         for ready in self.ready.values_mut() {
-            for (id, next) in std::mem::take(ready) {
+            for (position, next) in std::mem::take(ready) {
                 match next {
                     Ready::Message(queued) if wanted(queued.message.lane) => out.push(*queued),
-                    next => drop(ready.insert(id, next)),
+                    next => drop(ready.insert(position, next)),
                 }
             }
         }
         self.messages -= out.len();
         self.bytes -= out.iter().map(Queued::bytes).sum::<usize>();
         self.drop_empty_keys();
-        out.sort_by_key(Queued::id);
+        out.sort_by_key(Queued::position);
         out
     }
 
@@ -384,28 +384,30 @@ impl Queue {
     /// The key can go.
     fn announce(&mut self, key: KeyHash) {
         let head = self.keys.get(&key).and_then(|line| line.waiting.front());
-        let Some((place, id)) = head.map(|head| (head.place.clone(), head.id())) else { return };
-        self.make_ready(place, id, Ready::Key(key));
+        let Some((place, position)) = head.map(|head| (head.place.clone(), head.position())) else {
+            return;
+        };
+        self.make_ready(place, position, Ready::Key(key));
     }
 
-    fn make_ready(&mut self, place: String, id: MessageId, ready: Ready) {
+    fn make_ready(&mut self, place: String, position: Position, ready: Ready) {
         let line = self.ready.entry(place.clone()).or_insert_with(|| {
             self.turns.push_back(place);
             ReadyLine::new()
         });
-        line.insert(id, ready);
+        line.insert(position, ready);
     }
 }
 
 /// The oldest of both, and whether it is of those that are begun.
-fn pop_oldest(ready: &mut ReadyLine, begun: &mut ReadyLine) -> Option<(MessageId, Ready, bool)> {
+fn pop_oldest(ready: &mut ReadyLine, begun: &mut ReadyLine) -> Option<(Position, Ready, bool)> {
     let first = |line: &ReadyLine| line.keys().next().copied();
     let is_begun = match (first(ready), first(begun)) {
         (Some(ready), Some(begun)) => begun < ready,
         (ready, _) => ready.is_none(),
     };
-    let (id, next) = if is_begun { begun } else { ready }.pop_first()?;
-    Some((id, next, is_begun))
+    let (position, next) = if is_begun { begun } else { ready }.pop_first()?;
+    Some((position, next, is_begun))
 }
 
 impl Fit {

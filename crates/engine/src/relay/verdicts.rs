@@ -58,7 +58,7 @@ impl Flow {
             behind.into_iter().for_each(|queued| self.wait_behind(queued));
         }
         for (key, mut queued) in again {
-            queued.sort_by_key(Queued::id);
+            queued.sort_by_key(Queued::position);
             self.queues[sink].put_back(key, queued.into_iter());
         }
         // A crash before the store knows would send it once more, after those behind it.
@@ -107,10 +107,10 @@ impl Flow {
     fn close(&mut self, queued: Queued) {
         let Some(lane) = self.lanes.get_mut(&queued.message.lane) else { return };
         if queued.aside.is_some() {
-            lane.done(queued.line, queued.id());
-            self.done.push((queued.message.lane, queued.id()));
+            lane.done(queued.line, queued.position());
+            self.done.push((queued.message.lane, queued.position()));
         } else {
-            lane.close(queued.line, queued.id());
+            lane.close(queued.line, queued.position());
         }
     }
 
@@ -119,7 +119,7 @@ impl Flow {
         let policy = self.plan.policy(&queued.message.topic);
         let before = queued.aside.unwrap_or(0);
         let attempts = before + 1;
-        let jitter = mix(queued.id().0 as u64 ^ u64::from(attempts) << 48);
+        let jitter = mix(queued.position().0 as u64 ^ u64::from(attempts) << 48);
         let dead = |attempts, reason| Aside::Dead {
             attempts,
             reason: storable(reason),
@@ -147,7 +147,7 @@ impl Flow {
         };
         let rest = match &aside {
             Aside::Dead { then, reason, .. } => {
-                self.died(queued.id(), &queued.message.topic, reason);
+                self.died(&queued.message.id, &queued.message.topic, reason);
                 if *then == OnDead::Skip { Rest::GoesOn } else { Rest::Waits }
             }
             _ => {
@@ -169,7 +169,7 @@ impl Flow {
             && waited >= self.stalled_after
             && self.is_new(&queued.message.topic, "waits")
         {
-            let (id, minutes) = (queued.id(), waited.as_secs() / 60);
+            let (id, minutes) = (&queued.message.id, waited.as_secs() / 60);
             tracing::warn!(
                 "message {id} on {} was published {minutes} minutes ago, and its sink still puts it off",
                 shown(&queued.message.topic)
@@ -184,7 +184,7 @@ impl Flow {
         }
         match queued.message.origin {
             Origin::Aside { waited_for: StuckState::Behind, .. } => {
-                self.under_way.remove(&queued.id());
+                self.under_way.remove(&queued.position());
             }
             _ => self.move_aside(queued, Aside::Behind),
         }
@@ -203,7 +203,7 @@ impl Flow {
         if queued.aside.is_none()
             && let Some(lane) = self.lanes.get_mut(&queued.message.lane)
         {
-            lane.close(queued.line, queued.id());
+            lane.close(queued.line, queued.position());
         }
     }
 }

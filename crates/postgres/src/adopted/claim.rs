@@ -13,7 +13,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    Message, MessageId, StoreError,
+    Message, Position, StoreError,
     limits::MAX_BEHIND,
     outbox::{
         Claim, ClaimRequest, Epoch, KeyHash, Lane, Origin, Reading, Refused, StuckState, Topics,
@@ -104,7 +104,7 @@ struct Answer {
     readings: Vec<Slice>,
     due: Vec<Due>,
     /// What was set aside and is left out by the mapping's filter now.
-    unchosen: Vec<MessageId>,
+    unchosen: Vec<Position>,
     next_due: Option<Duration>,
     epoch: Option<Epoch>,
 }
@@ -113,7 +113,7 @@ struct Answer {
 type Slice = (Vec<(i64, Found)>, usize);
 
 struct Due {
-    id: MessageId,
+    id: Position,
     attempts: u32,
     sink: String,
     key: Option<KeyHash>,
@@ -158,7 +158,7 @@ impl Answer {
                     reading.1 = get::<i64>(OPERATION, row, "found")?.unsigned_abs() as usize;
                 }
             }
-            "unchosen" => self.unchosen.push(MessageId(get(OPERATION, row, "id")?)),
+            "unchosen" => self.unchosen.push(Position(get(OPERATION, row, "id")?)),
             _ => self.due.push(due(adopted, texts, row)?),
         }
         Ok(())
@@ -200,7 +200,7 @@ fn take_due(rows: &mut Rows, due: Vec<Due>, refused: &mut Vec<Refused>) -> (Vec<
             None => rows.add_vanished(id),
             Some(found) if found.problem.is_some() => {
                 let (topic, reason) = (found.topic().to_owned(), found.problem.unwrap_or_default());
-                refused.push(Refused { id, topic, reason: reason.clone() });
+                refused.push(Refused { id: id.into(), topic, reason: reason.clone() });
                 // The side table has its row and its topic.
                 let (row_key, topic, attempts) = (None, String::new(), attempts + 1);
                 rows.add_poison(id, Poison { row_key, topic, key, sink, attempts, reason });
@@ -231,7 +231,7 @@ fn take_in(
             continue;
         }
         if let Some(reason) = found.problem {
-            refused.push(Refused { id, topic: topic.clone(), reason: reason.clone() });
+            refused.push(Refused { id: id.into(), topic: topic.clone(), reason: reason.clone() });
             let (key, row_key) = (None, Some(found.row_key));
             let sink = String::new();
             rows.add_poison(id, Poison { row_key, topic, key, sink, attempts: 1, reason });
@@ -247,7 +247,7 @@ fn due(adopted: &Adopted, texts: &Texts<'_>, row: &Row) -> Result<Due, StoreErro
     let row_key: Option<&str> = get(OPERATION, row, "row_key")?;
     let key: Option<i64> = get(OPERATION, row, "key_hash")?;
     Ok(Due {
-        id: MessageId(get(OPERATION, row, "id")?),
+        id: Position(get(OPERATION, row, "id")?),
         attempts: get::<i32>(OPERATION, row, "attempts")?.unsigned_abs(),
         sink: get(OPERATION, row, "sink")?,
         key: key.map(KeyHash),

@@ -15,7 +15,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use tidegate_core::{
-    InspectOutbox, Kind, MessageId, StoreError,
+    InspectOutbox, Kind, MessageId, Position, StoreError,
     limits::MAX_LISTED,
     outbox::{
         AuditLine, DeadGroup, Decision, Origin, OutboxStatus, Outstanding, SteerPage, Steered,
@@ -66,21 +66,22 @@ impl InspectOutbox for Adopted {
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&query.after.0 as _, Type::INT8),
+            (&MessageId::number_before(query.after.as_ref()) as _, Type::INT8),
             (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
         ];
         self.inspect_shown(|it| &it.stuck, &params).await?.iter().map(stuck).collect()
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
-        let row_key = self.rows().row_key(id).map(str::to_owned);
+        let Some(id) = id.as_number() else { return Ok(None) };
+        let row_key = self.rows().row_key(Position(id)).map(str::to_owned);
         let [adopted, values] = self.mapped();
-        let params = [adopted, values, (&row_key as _, Type::TEXT), (&id.0 as _, Type::INT8)];
+        let params = [adopted, values, (&row_key as _, Type::TEXT), (&id as _, Type::INT8)];
         let rows = self.inspect(&self.statements.row, &params).await?;
         let texts = self.texts(&rows).await?;
         let message = |row: &Row| {
             let found = Found::read(&self.plan, &texts, row)?;
-            let message = found.message(id, Origin::Lane { due_in: None });
+            let message = found.message(Position(id), Origin::Lane { due_in: None });
             Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
         };
         rows.first().map(message).transpose()
@@ -95,7 +96,7 @@ impl InspectOutbox for Adopted {
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&page.after.0 as _, Type::INT8),
+            (&MessageId::number_before(page.after.as_ref()) as _, Type::INT8),
             (&most as _, Type::INT8),
             (&page.by.who as _, Type::TEXT),
             (&page.by.why as _, Type::TEXT),

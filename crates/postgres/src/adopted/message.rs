@@ -8,7 +8,7 @@ use super::{
 };
 use crate::decode::get;
 use tidegate_core::{
-    Headers, Message, MessageId, NewMessage, StoreError,
+    Headers, Message, NewMessage, Position, StoreError,
     headers::{CONTENT_TYPE, KEY_USE, NoObject, ORDER_ONLY},
     outbox::{KeyHash, Origin},
 };
@@ -69,11 +69,22 @@ impl Found {
         self.message.key.as_deref().map(KeyHash::of)
     }
 
-    pub(super) fn message(self, id: MessageId, origin: Origin) -> Message {
-        let lane = lane(self.key(), id);
+    pub(super) fn message(self, position: Position, origin: Origin) -> Message {
+        let lane = lane(self.key(), position);
         let NewMessage { topic, key, payload, headers, .. } = self.message;
-        let (name, published_ms) = (self.row_key, self.published_ms);
-        Message { id, name, lane, topic, key, headers, payload, published_ms, origin, damage: None }
+        Message {
+            id: position.into(),
+            position,
+            name: self.row_key,
+            lane,
+            topic,
+            key,
+            headers,
+            payload,
+            published_ms: self.published_ms,
+            origin,
+            damage: None,
+        }
     }
 }
 

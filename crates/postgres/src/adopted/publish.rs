@@ -25,7 +25,12 @@ impl Retain for Adopted {
         Ok(None)
     }
 
-    async fn sealed(&self, _: Sealed, _: MessageId, _: usize) -> Result<Vec<Message>, StoreError> {
+    async fn sealed(
+        &self,
+        _: Sealed,
+        _: Option<MessageId>,
+        _: usize,
+    ) -> Result<Vec<Message>, StoreError> {
         Ok(Vec::new())
     }
 

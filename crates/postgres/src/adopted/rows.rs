@@ -6,7 +6,7 @@
 use super::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
-    Fence, MessageId,
+    Fence, Position,
     outbox::{KeyHash, LANES, Lane, Progress},
 };
 
@@ -15,13 +15,13 @@ pub(super) struct Rows {
     /// The lease; rows that were read under another are not these.
     fence: Fence,
     last_id: i64,
-    read: BTreeMap<MessageId, ReadRow>,
+    read: BTreeMap<Position, ReadRow>,
     /// Rows that are no messages: they will be set aside as dead.
-    poison: BTreeMap<MessageId, Poison>,
+    poison: BTreeMap<Position, Poison>,
     /// Those among what was set aside whose rows are not pending any more.
-    vanished: BTreeSet<MessageId>,
+    vanished: BTreeSet<Position>,
     /// Those among what was set aside that the mapping's filter leaves out now: nobody takes them.
-    unchosen: BTreeSet<MessageId>,
+    unchosen: BTreeSet<Position>,
     /// From where on rows are read.
     pub front: Front,
 }
@@ -70,24 +70,24 @@ impl Rows {
         self.last_id
     }
 
-    pub(super) fn next_id(&mut self) -> MessageId {
+    pub(super) fn next_id(&mut self) -> Position {
         self.last_id += 1;
-        MessageId(self.last_id)
+        Position(self.last_id)
     }
 
-    pub(super) fn add(&mut self, id: MessageId, row: ReadRow) {
+    pub(super) fn add(&mut self, id: Position, row: ReadRow) {
         self.read.insert(id, row);
     }
 
-    pub(super) fn add_poison(&mut self, id: MessageId, poison: Poison) {
+    pub(super) fn add_poison(&mut self, id: Position, poison: Poison) {
         self.poison.insert(id, poison);
     }
 
-    pub(super) fn add_vanished(&mut self, id: MessageId) {
+    pub(super) fn add_vanished(&mut self, id: Position) {
         self.vanished.insert(id);
     }
 
-    pub(super) fn add_unchosen(&mut self, id: MessageId) {
+    pub(super) fn add_unchosen(&mut self, id: Position) {
         self.unchosen.insert(id);
     }
 
@@ -98,31 +98,31 @@ impl Rows {
     }
 
     /// What was set aside and is being dealt with here.
-    pub(super) fn aside(&self) -> impl Iterator<Item = MessageId> {
+    pub(super) fn aside(&self) -> impl Iterator<Item = Position> {
         self.vanished.iter().chain(&self.unchosen).chain(self.poison.keys()).copied()
     }
 
-    pub(super) fn row_key(&self, id: MessageId) -> Option<&str> {
+    pub(super) fn row_key(&self, id: Position) -> Option<&str> {
         self.read.get(&id).map(|row| row.row_key.as_str())
     }
 
     /// What a settlement must write about rows that are no messages.
-    pub(super) fn poison(&self) -> Vec<(MessageId, Poison)> {
+    pub(super) fn poison(&self) -> Vec<(Position, Poison)> {
         self.poison.iter().map(|(id, poison)| (*id, poison.clone())).collect()
     }
 
-    pub(super) fn vanished(&self) -> Vec<MessageId> {
+    pub(super) fn vanished(&self) -> Vec<Position> {
         self.vanished.iter().copied().collect()
     }
 
-    pub(super) fn unchosen(&self) -> Vec<MessageId> {
+    pub(super) fn unchosen(&self) -> Vec<Position> {
         self.unchosen.iter().copied().collect()
     }
 
     /// Rows up to the cursors that apply to them.
-    pub(super) fn passed(&self, lanes: &[Progress]) -> Vec<MessageId> {
+    pub(super) fn passed(&self, lanes: &[Progress]) -> Vec<Position> {
         let by_lane: BTreeMap<Lane, &Progress> = lanes.iter().map(|it| (it.lane, it)).collect();
-        let passed = |(id, row): &(&MessageId, &ReadRow)| {
+        let passed = |(id, row): &(&Position, &ReadRow)| {
             let Some(progress) = by_lane.get(&row.lane) else { return false };
             let lag = progress.lags.iter().find(|lag| lag.topics.contains(&row.topic));
             id.0 <= lag.map_or(progress.cursor, |lag| lag.cursor)
@@ -131,7 +131,7 @@ impl Rows {
     }
 
     /// These are stored now, one way or the other.
-    pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a MessageId>) {
+    pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a Position>) {
         for id in ids {
             self.read.remove(id);
             self.poison.remove(id);
@@ -142,7 +142,7 @@ impl Rows {
 }
 
 /// The lane of a message. Each key has its own; those without are spread.
-pub(super) fn lane(key: Option<KeyHash>, id: MessageId) -> Lane {
+pub(super) fn lane(key: Option<KeyHash>, id: Position) -> Lane {
     let bucket = key.map_or(id.0, |key| key.0) as u64;
     Lane((bucket % u64::from(LANES)) as u16)
 }
@@ -173,8 +173,8 @@ mod tests {
         let takes = Pattern("slow".to_owned());
         let topics = Topics(vec![Choice { takes, unless: Vec::new() }]);
         let lag = Lag { sink: "s".to_owned(), topics, cursor: 11 };
-        assert_eq!(rows.passed(&[progress(13, vec![lag])]), [MessageId(11), MessageId(13)]);
-        assert_eq!(rows.passed(&[progress(12, vec![])]), [MessageId(11), MessageId(12)]);
+        assert_eq!(rows.passed(&[progress(13, vec![lag])]), [Position(11), Position(13)]);
+        assert_eq!(rows.passed(&[progress(12, vec![])]), [Position(11), Position(12)]);
         assert_eq!(rows.passed(&[]), []);
     }
 
@@ -183,6 +183,6 @@ mod tests {
         let mut rows = rows(&["a", "b"]);
         rows.begin(Fence(2), 5);
         assert!(rows.row_keys().is_empty());
-        assert_eq!(rows.next_id(), MessageId(13));
+        assert_eq!(rows.next_id(), Position(13));
     }
 }

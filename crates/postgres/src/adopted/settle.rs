@@ -10,7 +10,7 @@ use crate::{
 };
 use std::collections::HashSet;
 use tidegate_core::{
-    Fence, MessageId, StoreError,
+    Fence, Position, StoreError,
     outbox::{Aside, HeldKey, KeyHash, OnDead, SetAside, Settled, Settlement, Waiting},
 };
 use tokio_postgres::{Row, types::Type};
@@ -42,7 +42,7 @@ impl Adopted {
         if rows.fence() != fence {
             return News::default();
         }
-        let set: HashSet<MessageId> = settlement.aside.iter().map(|set| set.id).collect();
+        let set: HashSet<Position> = settlement.aside.iter().map(|set| set.position).collect();
         let mut news = News { last_id: rows.last_id(), ..News::default() };
         for id in rows.passed(&settlement.lanes).into_iter().filter(|id| !set.contains(id)) {
             news.done_rows.extend(rows.row_key(id).map(str::to_owned));
@@ -51,7 +51,7 @@ impl Adopted {
         let vanished = rows.vanished();
         news.done_ids.extend(settlement.done.iter().map(|(_, id)| id.0));
         news.done_ids.extend(vanished.iter().map(|id| id.0));
-        settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.id)));
+        settlement.aside.iter().for_each(|set| news.aside.add(set, rows.row_key(set.position)));
         let poison = rows.poison();
         poison.iter().for_each(|(id, poison)| news.aside.add_poison(*id, poison));
         let unchosen = rows.unchosen();
@@ -113,7 +113,7 @@ fn freed(row: &Row) -> Result<Vec<HeldKey>, StoreError> {
     let keys: Vec<i64> = get(OPERATION, row, "freed_keys")?;
     let held = |(sink, key): (String, i64)| {
         let key = KeyHash(key);
-        HeldKey { lane: lane(Some(key), MessageId::default()), sink, key }
+        HeldKey { lane: lane(Some(key), Position::default()), sink, key }
     };
     Ok(sinks.into_iter().zip(keys).map(held).collect())
 }
@@ -126,7 +126,7 @@ struct News {
     done_ids: Vec<i64>,
     aside: AsideColumns,
     /// Afterwards these need not be remembered.
-    settled: Vec<MessageId>,
+    settled: Vec<Position>,
 }
 
 #[derive(Default)]
@@ -146,7 +146,7 @@ struct AsideColumns {
 impl AsideColumns {
     fn add(&mut self, set: &SetAside, row_key: Option<&str>) {
         let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
-        self.id.push(set.id.0);
+        self.id.push(set.position.0);
         self.row_key.push(row_key.map(str::to_owned));
         self.topic.push(set.topic.clone());
         self.key.push(set.key.map(|key| key.0));
@@ -159,17 +159,24 @@ impl AsideColumns {
     }
 
     /// The side table has its topic and key. Whoever takes the table over looks at it again.
-    fn add_unchosen(&mut self, id: MessageId) {
+    fn add_unchosen(&mut self, position: Position) {
         let (topic, sink, key) = Default::default();
-        let set = SetAside { lane: lane(None, id), id, topic, key, sink, aside: Aside::Unrouted };
+        let set = SetAside {
+            lane: lane(None, position),
+            position,
+            topic,
+            key,
+            sink,
+            aside: Aside::Unrouted,
+        };
         self.add(&set, None);
     }
 
     /// What is no message is dead, and its key goes on.
-    fn add_poison(&mut self, id: MessageId, poison: &Poison) {
+    fn add_poison(&mut self, position: Position, poison: &Poison) {
         let Poison { row_key, topic, key, sink, attempts, reason } = poison.clone();
         let aside = Aside::Dead { attempts, reason, then: OnDead::Skip };
-        let set = SetAside { lane: lane(key, id), id, topic, key, sink, aside };
+        let set = SetAside { lane: lane(key, position), position, topic, key, sink, aside };
         self.add(&set, row_key.as_deref());
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{decode::get, error::corrupt, pool::Params};
 use tidegate_core::{
-    Fence, MessageId, StoreError,
+    Fence, Position, StoreError,
     outbox::{Gained, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share},
 };
 use tokio::time::Instant;
@@ -66,7 +66,7 @@ impl TakeOver {
 
     fn hold(&mut self, sinks: Vec<String>, keys: Vec<i64>) {
         for (sink, key) in sinks.into_iter().zip(keys.into_iter().map(KeyHash)) {
-            let lane = lane(Some(key), MessageId::default());
+            let lane = lane(Some(key), Position::default());
             self.held[usize::from(lane.0)].push(HeldKey { lane, sink, key });
         }
     }

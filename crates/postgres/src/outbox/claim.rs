@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use tidegate_core::{
-    Headers, Kind, Message, MessageId, StoreError,
+    Headers, Kind, Message, MessageId, Position, StoreError,
     limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
     outbox::{self, Claim, ClaimRequest, Epoch, LANES, Lane, Origin, Reader, Topics},
 };
@@ -151,7 +151,7 @@ impl Postgres {
                 _ => {}
             }
         }
-        answer.claim.due.sort_unstable_by_key(|message| message.id);
+        answer.claim.due.sort_unstable_by_key(|message| message.position);
         answer.claim.held_back = reading.horizon.is_behind();
         Ok(Some(answer.claim))
     }
@@ -219,7 +219,7 @@ fn has_restarted(request: &ClaimRequest, drawn: i64) -> bool {
 /// Puts what was read in order, and cuts it to what was asked for. Returns its bytes, and whether it
 /// was cut.
 fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -> (usize, bool) {
-    reading.messages.sort_unstable_by_key(|message| message.id);
+    reading.messages.sort_unstable_by_key(|message| message.position);
     let mut bytes = 0;
     let fits = reading.messages.iter().take(most).take_while(|message| {
         let before = bytes;
@@ -230,7 +230,7 @@ fn sort_and_cut(reading: &mut outbox::Reading, most: usize, most_bytes: usize) -
     let cut = fit < reading.messages.len();
     if cut {
         reading.messages.truncate(fit);
-        reading.read_to = reading.messages.last().map_or(0, |last| last.id.0);
+        reading.read_to = reading.messages.last().map_or(0, |last| last.position.0);
     }
     (bytes, cut)
 }
@@ -335,7 +335,8 @@ fn aside(row: &Row) -> Result<Origin, StoreError> {
 
 /// The message in a row that has all its columns.
 pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, StoreError> {
-    let id: i64 = get(OPERATION, row, "id")?;
+    let position = Position(get(OPERATION, row, "id")?);
+    let id = MessageId::from(position);
     let headers: Option<&str> = get(OPERATION, row, "headers")?;
     // The functions refuse it; who writes to the table itself is not asked.
     let headers = headers.map(serde_json::from_str::<Headers>).transpose();
@@ -345,8 +346,9 @@ pub(super) fn message(name: &str, row: &Row, origin: Origin) -> Result<Message, 
     let published: Option<SystemTime> = get(OPERATION, row, "published_at")?;
     let published = published.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     Ok(Message {
-        id: MessageId(id),
-        name: Message::name_of(name, published.as_micros(), MessageId(id)),
+        name: Message::name_of(name, published.as_micros(), &id),
+        id,
+        position,
         lane: Lane(lane.unsigned_abs()),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,

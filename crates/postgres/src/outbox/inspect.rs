@@ -65,7 +65,7 @@ impl InspectOutbox for Postgres {
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&query.after.0 as _, Type::INT8),
+            (&MessageId::number_before(query.after.as_ref()) as _, Type::INT8),
             (&(query.limit.min(MAX_LISTED) as i64) as _, Type::INT8),
         ];
         let sql = include_str!("../sql/outbox/stuck.sql");
@@ -73,9 +73,10 @@ impl InspectOutbox for Postgres {
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
+        let Some(id) = id.as_number() else { return Ok(None) };
         let name = self.outbox_name().await?;
         let sql = include_str!("../sql/outbox/message.sql");
-        let rows = self.pool.query(OPERATION, sql, &[(&id.0, Type::INT8)]).await?;
+        let rows = self.pool.query(OPERATION, sql, &[(&id, Type::INT8)]).await?;
         let stored = |row: &Row| {
             let message = message(name, row, Origin::Lane { due_in: None })?;
             Ok(Stored { message, sent: get(OPERATION, row, "sent")? })
@@ -96,7 +97,7 @@ impl InspectOutbox for Postgres {
             (&which.topic as _, Type::TEXT),
             (&which.sink as _, Type::TEXT),
             (&which.reason as _, Type::TEXT),
-            (&page.after.0 as _, Type::INT8),
+            (&MessageId::number_before(page.after.as_ref()) as _, Type::INT8),
             (&(page.most as i64) as _, Type::INT8),
             (&page.by.who as _, Type::TEXT),
             (&page.by.why as _, Type::TEXT),
@@ -145,7 +146,7 @@ pub(crate) fn steered(rows: &[Row]) -> Result<Steered, StoreError> {
     let next: Option<i64> = get(OPERATION, row, "examined_to")?;
     Ok(Steered {
         messages: count(row, "messages")?,
-        next: next.map(MessageId),
+        next: next.map(MessageId::number),
         line: get(OPERATION, row, "audit_line")?,
     })
 }
@@ -161,7 +162,7 @@ pub(crate) struct Columns<'a> {
 impl<'a> Columns<'a> {
     pub(crate) fn of(which: &'a Selection) -> Self {
         Self {
-            ids: which.ids.as_ref().map(|ids| ids.iter().map(|id| id.0).collect()),
+            ids: which.ids.as_ref().map(|ids| MessageId::numbers(ids)),
             topic: which.topic.as_deref(),
             sink: which.sink.as_deref(),
             reason: which.reason.as_deref(),
@@ -206,15 +207,15 @@ pub(crate) fn group(row: &Row) -> Result<DeadGroup, StoreError> {
         sink: get(OPERATION, row, "sink")?,
         reason: get(OPERATION, row, "reason")?,
         messages: count(row, "messages")?,
-        first: MessageId(get(OPERATION, row, "first")?),
-        last: MessageId(get(OPERATION, row, "last")?),
+        first: MessageId::number(get(OPERATION, row, "first")?),
+        last: MessageId::number(get(OPERATION, row, "last")?),
     })
 }
 
 pub(crate) fn stuck(row: &Row) -> Result<Stuck, StoreError> {
     let on_dead: &str = get(OPERATION, row, "on_dead")?;
     Ok(Stuck {
-        id: MessageId(get(OPERATION, row, "id")?),
+        id: MessageId::number(get(OPERATION, row, "id")?),
         topic: get(OPERATION, row, "topic")?,
         key: get(OPERATION, row, "key")?,
         sink: get(OPERATION, row, "sink")?,

@@ -42,7 +42,7 @@ impl Publish for Postgres {
 }
 
 fn ids(rows: &[Row]) -> Result<Vec<MessageId>, StoreError> {
-    rows.iter().map(|row| get(OPERATION, row, "id").map(MessageId)).collect()
+    rows.iter().map(|row| get(OPERATION, row, "id").map(MessageId::number)).collect()
 }
 
 /// Messages as arrays, one per column.

@@ -69,13 +69,14 @@ impl Retain for Postgres {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
+        let after = MessageId::number_before(after.as_ref());
         let name = self.outbox_name().await?;
         const OPERATION: &str = "read sealed messages";
         let sql = Segment::of(sealed).sql(include_str!("../sql/outbox/sealed.sql"));
-        let params = [(&after.0 as _, Type::INT8), (&(limit as i64) as _, Type::INT8)];
+        let params = [(&after as _, Type::INT8), (&(limit as i64) as _, Type::INT8)];
         let rows = self.pool.query(OPERATION, &sql, &params).await?;
         rows.iter().map(|row| message(name, row, Origin::Lane { due_in: None })).collect()
     }

@@ -23,7 +23,7 @@ pub(super) async fn settle(pool: &Pool, settlement: &Settlement) -> Result<Settl
         return advance(pool, settlement, &lanes).await;
     }
     let aside = AsideColumns::of(&settlement.aside);
-    let done: Vec<i64> = settlement.done.iter().map(|(_, id)| id.0).collect();
+    let done: Vec<i64> = settlement.done.iter().map(|(_, position)| position.0).collect();
     let rows = pool
         .query(
             pool.leased(OPERATION),
@@ -144,7 +144,7 @@ impl<'a> AsideColumns<'a> {
     fn add(&mut self, set: &'a SetAside) {
         let Waiting { state, attempts, reason, then, delay } = set.aside.waiting();
         self.lane.push(set.lane.0 as i16);
-        self.id.push(set.id.0);
+        self.id.push(set.position.0);
         self.topic.push(&set.topic);
         self.key.push(set.key.map(|key| key.0));
         self.sink.push(&set.sink);

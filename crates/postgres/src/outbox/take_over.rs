@@ -10,7 +10,7 @@ use crate::{decode::get, error::corrupt, pool::Pool};
 use std::{collections::VecDeque, time::Duration};
 use tidegate_core::{
     StoreError, WorkerId,
-    outbox::{Epoch, Gained, HeldKey, KeyHash, Lane, LaneLease, MessageId, Route},
+    outbox::{Epoch, Gained, HeldKey, KeyHash, Lane, LaneLease, Position, Route},
 };
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
@@ -243,7 +243,7 @@ impl Group {
         let mut last = None;
         for row in rows {
             let (number, id) = (get(OPERATION, row, "lane")?, get(OPERATION, row, "id")?);
-            self.gained(lane(number)).into_iter().for_each(|it| it.aside.push(MessageId(id)));
+            self.gained(lane(number)).into_iter().for_each(|it| it.aside.push(Position(id)));
             last = Some(Step::Beyond { lane: number, id });
         }
         Ok(last.filter(|_| rows.len() as i64 == PAGE))

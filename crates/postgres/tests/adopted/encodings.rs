@@ -128,7 +128,7 @@ async fn check(encoding: &'static str, rows: Vec<Bytes>) {
     adopted.outbox().await.unwrap();
     adopted.shadow().await.unwrap();
     for stuck in &dead {
-        adopted.message(stuck.id).await.unwrap().unwrap();
+        adopted.message(stuck.id.clone()).await.unwrap().unwrap();
     }
 }
 

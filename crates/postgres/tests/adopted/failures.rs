@@ -53,7 +53,7 @@ async fn a_dead_row_is_not_read_again_until_it_is_retried() {
     let stuck = other.stuck(StuckQuery { limit: 10, ..StuckQuery::default() }).await.unwrap();
     assert_eq!((stuck.len(), stuck[0].state, stuck[0].attempts), (1, StuckState::Dead, 1));
     assert_eq!((&*stuck[0].topic, stuck[0].key.as_deref()), ("qdrant.people", Some(&*key("a"))));
-    let message = other.message(stuck[0].id).await.unwrap().unwrap().message;
+    let message = other.message(stuck[0].id.clone()).await.unwrap().unwrap().message;
     assert_eq!(message.payload, br#"{"text": "bad"}"#);
     let status = other.outbox().await.unwrap();
     assert_eq!((status.topics[0].dead, status.topics[0].outstanding), (1, 0));
@@ -62,7 +62,7 @@ async fn a_dead_row_is_not_read_again_until_it_is_retried() {
     assert_eq!((groups.len(), &*groups[0].reason, groups[0].messages), (1, "it is bad", 1));
 
     sink.mend();
-    let which = Selection { ids: Some(vec![stuck[0].id]), ..Selection::default() };
+    let which = Selection { ids: Some(vec![stuck[0].id.clone()]), ..Selection::default() };
     assert_eq!(other.retry_dead(which, &somebody()).await.unwrap(), 1);
     assert_eq!(drain_to(&adopted, &sink).await.delivered, 1);
     let sql = "select count(processed_at) from entity_outbox";
@@ -142,7 +142,7 @@ async fn a_key_is_noted_once_however_many_rows_are_retried_or_dropped() {
         decision,
         which: Selection::default(),
         by: somebody(),
-        after: MessageId::default(),
+        after: None,
         most: 7,
         line: None,
     };
@@ -205,4 +205,34 @@ async fn a_row_without_a_route_waits_for_one() {
     assert_eq!((counts.delivered, counts.unrouted), (0, 2));
     assert_eq!(drain_to(&adopted, &sink).await.delivered, 2);
     assert_eq!(sink.of_key(&key("a"), Some("operation")), ["INSERT", "UPDATE"]);
+}
+
+/// Rows have numbers for people here, whatever their own keys are.
+#[tokio::test]
+async fn a_text_is_no_id_of_a_row() {
+    let database = entities().await;
+    write(&database, "a", &[("INSERT", "bad"), ("UPDATE", "bad")]).await;
+    let (adopted, sink) = (adopt_entities(&database).await, Arc::new(Fake::default()));
+    assert_eq!(drain_to(&adopted, &sink).await.dead, 2);
+    let all = || StuckQuery { limit: 10, ..StuckQuery::default() };
+    let before = adopted.stuck(all()).await.unwrap();
+    let stored = adopted.message(before[0].id.clone()).await.unwrap().unwrap();
+    let texts = ["nonsense".to_owned(), "0".to_owned(), stored.message.name];
+    for id in texts.into_iter().chain(before.iter().map(|it| it.id.to_string())) {
+        let id = MessageId::text(id);
+        assert_eq!(adopted.message(id.clone()).await.unwrap(), None);
+        let which = || Selection { ids: Some(vec![id.clone()]), ..Selection::default() };
+        assert_eq!(adopted.stuck(StuckQuery { which: which(), ..all() }).await.unwrap(), []);
+        let behind = StuckQuery { after: Some(id.clone()), ..all() };
+        assert_eq!(adopted.stuck(behind).await.unwrap(), []);
+        for decision in [Decision::Retry, Decision::Drop] {
+            for (which, after) in [(which(), None), (Selection::default(), Some(id.clone()))] {
+                let by = somebody();
+                let page = SteerPage { decision, which, by, after, most: 10, line: None };
+                let steered = adopted.steer_dead(page).await.unwrap();
+                assert_eq!((steered.messages, steered.next), (0, None), "{id}");
+            }
+        }
+    }
+    assert_eq!(adopted.stuck(all()).await.unwrap(), before);
 }

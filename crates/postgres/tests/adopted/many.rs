@@ -12,8 +12,7 @@ use std::{
 use tidegate_core::{
     InspectOutbox, Outbox, WorkerId,
     outbox::{
-        AuditLine, Decision, Epoch, GiveBack, MessageId, Pattern, Route, Selection, Share, Shared,
-        SteerPage,
+        AuditLine, Decision, Epoch, GiveBack, Pattern, Route, Selection, Share, Shared, SteerPage,
     },
 };
 use tidegate_engine::Stop;
@@ -241,7 +240,7 @@ async fn what_people_decide_is_durable_when_they_are_told() {
     for (decision, left) in [(Decision::Retry, 13_i64), (Decision::Drop, 6)] {
         let url = server.cluster.url();
         let adopted = Adopted::open(&url, Mapping::of(Preset::EntityOutbox)).await.unwrap();
-        let (which, after, by) = (Selection::default(), MessageId::default(), AuditLine::default());
+        let (which, after, by) = (Selection::default(), None, AuditLine::default());
         let page = SteerPage { decision, which, by, after, most: 7, line: None };
         assert_eq!(adopted.steer_dead(page).await.unwrap().messages, 7);
         tokio::task::block_in_place(|| server.restart());

@@ -100,7 +100,9 @@ impl<'a> Relay<'a> {
     async fn looks(&self, many: usize) -> Vec<i64> {
         let mut found = Vec::new();
         for _ in 0..many {
-            found.extend(self.look().await.readings[0].messages.iter().map(|message| message.id.0));
+            found.extend(
+                self.look().await.readings[0].messages.iter().map(|message| message.position.0),
+            );
         }
         found
     }
@@ -119,7 +121,7 @@ impl<'a> Relay<'a> {
     }
 
     async fn ids(&self) -> Vec<i64> {
-        self.read().await.iter().map(|message| message.id.0).collect()
+        self.read().await.iter().map(|message| message.position.0).collect()
     }
 }
 
@@ -331,7 +333,7 @@ async fn claims_and_settlements_are_one_statement_each() {
         let before = store.statements();
         relay.look().await;
         assert_eq!(store.statements() - before, 1);
-        let cursor = messages[many - 1].id.0;
+        let cursor = messages[many - 1].position.0;
         let settle = async |settlement: Settlement| {
             let progress = |gained: &Gained| Progress {
                 lane: gained.lease.lane,
@@ -348,7 +350,7 @@ async fn claims_and_settlements_are_one_statement_each() {
         };
         let aside = |message: &Message| SetAside {
             lane: message.lane,
-            id: message.id,
+            position: message.position,
             topic: message.topic.clone(),
             key: message.key_hash(),
             sink: "a sink".to_owned(),
@@ -359,7 +361,7 @@ async fn claims_and_settlements_are_one_statement_each() {
         let before = store.statements();
         let due = relay.look().await.due;
         assert_eq!((store.statements() - before, due.len()), (1, many.min(101)));
-        let done = messages.iter().map(|message| (message.lane, message.id)).collect();
+        let done = messages.iter().map(|message| (message.lane, message.position)).collect();
         settle(Settlement { done, ..Settlement::default() }).await;
     }
 }
@@ -381,7 +383,7 @@ async fn segments_turn_while_applications_publish() {
     published.push(transaction.query_one(&prepared, &[]).await.unwrap().get(0));
     transaction.commit().await.unwrap();
     let ids = store.publish(vec![new_message("c")]).await.unwrap();
-    published.extend(ids.iter().map(|id| id.0));
+    published.extend(ids.iter().filter_map(|id| id.as_number()));
     published.push(publish(&client, "d").await);
     let counts = database.rows(count).await.concat();
     assert!(counts == ["2", "3"] || counts == ["3", "2"], "it has turned: {counts:?}");

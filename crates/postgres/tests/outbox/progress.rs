@@ -370,14 +370,14 @@ async fn a_publication_of_all_tables_is_in_nobodys_way() {
     let relay = Relay::start(&store).await;
     store.publish(vec![new_message("k")]).await.unwrap();
     let read = relay.read().await;
-    let mut settling = settlement(&relay.lanes, 1, read[0].id.0);
+    let mut settling = settlement(&relay.lanes, 1, read[0].position.0);
     let then = OnDead::Skip;
     let aside = Aside::Dead { attempts: 1, reason: "bad luck".to_owned(), then };
-    let Message { lane, id, topic, .. } = read[0].clone();
+    let Message { lane, position, topic, .. } = read[0].clone();
     let (key, sink) = (read[0].key_hash(), "a sink".to_owned());
-    settling.aside = vec![SetAside { lane, id, topic, key, sink, aside }];
+    settling.aside = vec![SetAside { lane, position, topic, key, sink, aside }];
     store.settle_messages(settling).await.unwrap();
-    store.settle_messages(settlement(&relay.lanes, 2, read[0].id.0)).await.unwrap();
+    store.settle_messages(settlement(&relay.lanes, 2, read[0].position.0)).await.unwrap();
     store.share_lanes(share("a relay", leases(&relay.lanes), LEASE)).await.unwrap();
     let by = AuditLine { who: "tester".to_owned(), why: "so".to_owned(), ..AuditLine::default() };
     assert_eq!(store.drop_dead(Selection::default(), &by).await.unwrap(), 1);

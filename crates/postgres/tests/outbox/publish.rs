@@ -23,7 +23,7 @@ async fn messages_are_published_in_the_callers_transaction() {
         match commits {
             true => {
                 transaction.commit().await.unwrap();
-                published.extend(ids.iter().map(|id| id.0));
+                published.extend(ids.iter().filter_map(|id| id.as_number()));
             }
             false => transaction.rollback().await.unwrap(),
         }

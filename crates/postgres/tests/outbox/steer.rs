@@ -1,7 +1,7 @@
 //! Retrying and dropping many dead messages: in pages, beside relays, whatever the planner believes.
 
 use super::*;
-use tidegate_core::outbox::{AuditLine, Decision, MessageId, Selection, SteerPage, Steering};
+use tidegate_core::outbox::{AuditLine, Decision, Selection, SteerPage, Steering};
 
 const ALL_LANES: &str = "array(select n::smallint from generate_series(0, 63) as n)";
 
@@ -29,7 +29,7 @@ async fn dead(many: usize, keys: usize) -> (Database, Postgres) {
 }
 
 fn page(decision: Decision, most: usize) -> SteerPage {
-    let (which, after) = (Selection::default(), MessageId::default());
+    let (which, after) = (Selection::default(), None);
     SteerPage { decision, which, by: AuditLine::default(), after, most, line: None }
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    MessageId,
+    MessageId, Position,
     outbox::{Aside, Lane, LaneLease, SetAside},
     sink::Outcome,
 };
@@ -20,7 +20,7 @@ pub enum Event {
     /// A message came in.
     Published {
         /// Its id.
-        id: MessageId,
+        id: Position,
         /// Its place in the scenario.
         message: usize,
     },
@@ -33,13 +33,13 @@ pub enum Event {
     /// A relay gave a lane back.
     GivenBack(LaneLease),
     /// A relay read messages.
-    Claimed(Vec<(MessageId, Lane)>),
+    Claimed(Vec<(Position, Lane)>),
     /// A relay settled.
     Settled {
         /// What was set aside, but in lanes that were lost.
-        aside: Vec<(MessageId, Aside)>,
+        aside: Vec<(Position, Aside)>,
         /// What was set aside before and is done.
-        done: Vec<MessageId>,
+        done: Vec<Position>,
         /// Lanes that were lost.
         late: Vec<Lane>,
         /// How far lanes are.
@@ -50,14 +50,14 @@ pub enum Event {
         /// The place of the sink.
         sink: usize,
         /// What it carries.
-        ids: Vec<MessageId>,
+        ids: Vec<Position>,
     },
     /// A sink took in some of a request.
     Accepted {
         /// Which request.
         request: u64,
         /// What it took.
-        ids: Vec<MessageId>,
+        ids: Vec<Position>,
         /// Their places in the scenario.
         messages: Vec<usize>,
     },
@@ -88,9 +88,9 @@ pub enum Event {
     /// A relay ended by itself.
     Ended,
     /// Somebody made dead messages due again.
-    Retried(Vec<MessageId>),
+    Retried(Vec<Position>),
     /// Somebody removed dead messages.
-    Dropped(Vec<MessageId>),
+    Dropped(Vec<Position>),
     /// The store went back to an earlier state. These messages were published since, and are gone.
     WentBack(Vec<usize>),
 }
@@ -146,7 +146,12 @@ impl History {
     }
 }
 
+/// The place of a message in its lane, by its id: the memory store is a log.
+pub fn position(id: &MessageId) -> Position {
+    id.as_number().map(Position).expect("the memory store numbers its messages")
+}
+
 /// What a settlement sets aside, for the record.
-pub fn noted(aside: &SetAside) -> (MessageId, Aside) {
-    (aside.id, aside.aside.clone())
+pub fn noted(aside: &SetAside) -> (Position, Aside) {
+    (aside.position, aside.aside.clone())
 }

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    MessageId,
+    Position,
     sink::{Outcome, Verdict},
 };
 
@@ -32,7 +32,7 @@ pub struct Server {
 #[derive(Default)]
 struct State {
     /// How often each message was in a request.
-    asked: BTreeMap<MessageId, u64>,
+    asked: BTreeMap<Position, u64>,
     /// How often each was looked at by itself.
     tries: BTreeMap<usize, u32>,
     /// Messages that somebody has mended.
@@ -44,7 +44,7 @@ struct State {
 /// One item of a request.
 #[derive(Clone, Debug)]
 pub struct Parcel {
-    pub id: MessageId,
+    pub id: Position,
     /// Its place in the scenario.
     pub message: usize,
     pub key: Option<String>,

@@ -8,7 +8,7 @@ use super::{
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tidegate_core::{
-    MessageId, Sink,
+    Position, Sink,
     sink::{Answer, Delivery, Hint, Item, Outcome, SinkCapabilities, SinkError},
 };
 use tokio::{sync::oneshot, time::sleep};
@@ -69,7 +69,7 @@ fn parcel(item: &Item<'_>) -> Parcel {
     let number = |text: &str| text.rsplit('-').next().and_then(|it| it.parse::<i64>().ok());
     let message = item.text().ok().and_then(number);
     Parcel {
-        id: MessageId(number(item.id).expect("the memory store numbers its messages")),
+        id: Position(number(item.id).expect("the memory store numbers its messages")),
         message: message.expect("the scenario numbers its messages") as usize,
         key: item.key.map(str::to_owned),
     }

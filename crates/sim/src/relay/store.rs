@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use rand_chacha::ChaCha8Rng;
 use std::{collections::BTreeSet, future::Future, sync::Mutex, time::Duration};
 use tidegate_core::{
-    Class, InspectOutbox, Kind, Memory, Message, MessageId, NewMessage, Outbox, Publish, Retain,
-    StoreError,
+    Class, InspectOutbox, Kind, Memory, Message, MessageId, NewMessage, Outbox, Position, Publish,
+    Retain, StoreError,
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
         Progress, Sealed, Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck,
@@ -107,8 +107,8 @@ impl Outbox for View {
         let effect = async {
             let claim = self.inner.claim_messages(request).await?;
             let read = claim.readings.iter().flat_map(|reading| &reading.messages);
-            let messages: Vec<(MessageId, Lane)> =
-                read.chain(&claim.due).map(|message| (message.id, message.lane)).collect();
+            let messages: Vec<(Position, Lane)> =
+                read.chain(&claim.due).map(|message| (message.position, message.lane)).collect();
             if !messages.is_empty() {
                 self.note(Event::Claimed(messages));
             }
@@ -205,7 +205,7 @@ impl Retain for View {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
         self.inner.sealed(sealed, after, limit).await

@@ -8,7 +8,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 use tidegate_core::{
-    Fence, MessageId,
+    Fence, Position,
     outbox::{Aside, Lane},
     sink::Outcome,
 };
@@ -20,7 +20,7 @@ pub struct View<'a> {
     pub scenario: &'a Scenario,
     pub history: &'a [Entry],
     /// By id.
-    pub messages: BTreeMap<MessageId, Known>,
+    pub messages: BTreeMap<Position, Known>,
     /// By the place of their first event.
     pub requests: BTreeMap<Place, Request>,
     /// By lane, in order.
@@ -65,7 +65,7 @@ impl Acceptance {
 /// A request to a sink.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub ids: Vec<MessageId>,
+    pub ids: Vec<Position>,
     pub sink: usize,
     /// What came back to the relay.
     pub answer: Option<(Place, Outcome)>,
@@ -96,7 +96,7 @@ impl<'a> View<'a> {
         view
     }
 
-    fn message(&mut self, id: MessageId) -> &mut Known {
+    fn message(&mut self, id: Position) -> &mut Known {
         self.messages.entry(id).or_default()
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     dice::dice,
-    history::{Entry, Event, History},
+    history::{Entry, Event, History, position},
     life::Stage,
     scenario::{Decision, Ending, Scenario},
     server::Server,
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    InspectOutbox, Memory, MessageId, NewMessage, Publish,
+    InspectOutbox, Memory, NewMessage, Position, Publish,
     outbox::{AuditLine, Selection, Stuck, StuckQuery, StuckState, TopicStatus},
 };
 use tokio::{
@@ -138,6 +138,7 @@ async fn publish(stage: Stage) {
         let ids = stage.store.publish(new.collect()).await;
         let ids = ids.expect("the scenario has only good messages");
         for (message, id) in (next..).zip(ids) {
+            let id = position(&id);
             stage.history.add(nobody(&stage), Event::Published { id, message });
         }
         next += together;
@@ -175,12 +176,18 @@ async fn carry_out(stage: &Stage, number: usize, decision: Decision) {
     let dead = StuckQuery { state: Some(StuckState::Dead), limit: 10_000, ..StuckQuery::default() };
     let dead = stage.store.stuck(dead).await.expect(fine);
     let mut rng = dice(stage.scenario.seed, [0xdec1de, number as u64, 0]);
-    let ids: Vec<MessageId> =
-        dead.iter().map(|it| it.id).filter(|_| rng.random_bool(decision.share)).collect();
+    let ids: Vec<Position> = dead
+        .iter()
+        .map(|it| position(&it.id))
+        .filter(|_| rng.random_bool(decision.share))
+        .collect();
     if ids.is_empty() {
         return;
     }
-    let which = Selection { ids: Some(ids.clone()), ..Selection::default() };
+    let which = Selection {
+        ids: Some(ids.iter().map(|id| (*id).into()).collect()),
+        ..Selection::default()
+    };
     let by = AuditLine::default();
     if decision.retry {
         if decision.mends {
@@ -196,8 +203,8 @@ async fn carry_out(stage: &Stage, number: usize, decision: Decision) {
 }
 
 /// The places of messages in the scenario.
-fn places(stage: &Stage, ids: &[MessageId]) -> Vec<usize> {
-    let ids: BTreeSet<MessageId> = ids.iter().copied().collect();
+fn places(stage: &Stage, ids: &[Position]) -> Vec<usize> {
+    let ids: BTreeSet<Position> = ids.iter().copied().collect();
     let place = |entry: Entry| match entry.event {
         Event::Published { id, message } if ids.contains(&id) => Some(message),
         _ => None,

@@ -10,7 +10,7 @@ use rusqlite::{Row, params};
 use serde_json::json;
 use std::{collections::HashMap, ops::ControlFlow};
 use tidegate_core::{
-    Message, MessageId,
+    Message, Position,
     limits::MAX_BEHIND,
     outbox::{Claim, ClaimRequest, Lane, Origin, Reader, Reading, StuckState},
 };
@@ -97,7 +97,7 @@ impl Looking<'_> {
         let under_way = array(&request.under_way);
         let (lanes, closed) = (numbers(&request.lanes), json!(request.closed).to_string());
         let params = params![lanes, under_way, self.now.0, request.most_due, MAX_BEHIND, closed];
-        let mut origins: HashMap<MessageId, Origin> = HashMap::new();
+        let mut origins: HashMap<Position, Origin> = HashMap::new();
         let (mut ids, mut bytes) = (Vec::new(), 0);
         self.sql.each(include_str!("../sql/outbox/claim_due.sql"), params, |row| {
             let id = row.get("id")?;
@@ -109,12 +109,12 @@ impl Looking<'_> {
             let (attempts, sink) = (row.get("attempts")?, row.get("sink")?);
             let waited_for = parsed(row, "state", |word: String| StuckState::parse(&word))?;
             let origin = Origin::Aside { attempts, sink, waited_for };
-            origins.insert(MessageId(id), origin);
+            origins.insert(Position(id), origin);
             Ok(ControlFlow::Continue(()))
         })?;
         let mut messages = self.messages(&ids)?;
         for message in &mut messages {
-            message.origin = origins.remove(&message.id).unwrap_or(message.origin.clone());
+            message.origin = origins.remove(&message.position).unwrap_or(message.origin.clone());
         }
         Ok(messages)
     }

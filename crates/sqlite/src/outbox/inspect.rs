@@ -42,13 +42,14 @@ impl InspectOutbox for Sqlite {
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
+        let Some(id) = id.as_number() else { return Ok(None) };
         self.read(OPERATION, move |sql| {
             let name = row::outbox_name(sql)?;
             let read = |row: &Row<'_>| row::message(&name, row, Millis(i64::MAX));
             let text = include_str!("../sql/outbox/messages.sql");
             let message = sql.row(text, [array([id])], read)?;
             let text = include_str!("../sql/outbox/inspect_sent.sql");
-            let sent = sql.row(text, [id.0], |row| row.get(0))?;
+            let sent = sql.row(text, [id], |row| row.get(0))?;
             Ok(message.map(|message| Stored { message, sent: sent.unwrap_or_default() }))
         })
         .await
@@ -109,8 +110,8 @@ fn group(row: &Row<'_>) -> rusqlite::Result<DeadGroup> {
         sink: row.get("sink")?,
         reason: row.get("reason")?,
         messages: row.get("messages")?,
-        first: MessageId(row.get("first")?),
-        last: MessageId(row.get("last")?),
+        first: MessageId::number(row.get("first")?),
+        last: MessageId::number(row.get("last")?),
     })
 }
 
@@ -119,11 +120,11 @@ fn stuck(sql: &Sql, query: &StuckQuery) -> Result<Vec<Stuck>, Failure> {
     let which = &query.which;
     let params = params![
         query.state.map(StuckState::as_str),
-        which.ids.as_ref().map(array),
+        which.ids.as_ref().map(|ids| array(MessageId::numbers(ids))),
         which.topic,
         which.sink,
         which.reason,
-        query.after.0,
+        MessageId::number_before(query.after.as_ref()),
         query.limit.min(MAX_LISTED),
     ];
     let read = |row: &Row<'_>| stuck_row(row, now);
@@ -135,7 +136,7 @@ fn stuck_row(row: &Row<'_>, now: Millis) -> rusqlite::Result<Stuck> {
     let due = Millis(row.get("due_ms")?);
     let timed = matches!(state, StuckState::Retry | StuckState::Later);
     Ok(Stuck {
-        id: MessageId(row.get("id")?),
+        id: MessageId::number(row.get("id")?),
         topic: row::topic(row)?,
         key: row::text(row, "key")?,
         sink: row.get("sink")?,

@@ -86,7 +86,7 @@ fn insert(sql: &Sql, messages: &[NewMessage], now: Millis) -> Result<Vec<Message
         sql.rows(include_str!("../sql/outbox/publish.sql"), params, |row| row.get(0))?;
     // Drawn in the order of the messages; returned in any.
     ids.sort_unstable();
-    Ok(ids.into_iter().map(MessageId).collect())
+    Ok(ids.into_iter().map(MessageId::number).collect())
 }
 
 /// As they are stored: JSON text, or nothing.

@@ -23,12 +23,13 @@ impl Retain for Sqlite {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
+        let after = MessageId::number_before(after.as_ref());
         self.read("read sealed messages", move |sql| {
             let name = row::outbox_name(sql)?;
-            let params = params![after.0, sealed.place, limit.min(MAX_LISTED)];
+            let params = params![after, sealed.place, limit.min(MAX_LISTED)];
             let read = |row: &Row<'_>| row::message(&name, row, Millis(i64::MAX));
             Ok(sql.rows(include_str!("../sql/outbox/retain_sealed.sql"), params, read)?)
         })

@@ -7,7 +7,7 @@ use crate::{
 use rusqlite::{Row, types::ValueRef};
 use std::borrow::Cow;
 use tidegate_core::{
-    Headers, Message, MessageId,
+    Headers, Message, MessageId, Position,
     outbox::{HeldKey, KeyHash, LANES, Lane, Origin},
 };
 
@@ -22,7 +22,8 @@ pub(super) fn outbox_name(sql: &Sql) -> Result<String, Failure> {
 /// Any program can write to the file, and SQLite takes any bytes for text: what cannot be decoded is the damage of this
 /// message, and no failure of the statement that came across it.
 pub(super) fn message(name: &str, row: &Row<'_>, now: Millis) -> rusqlite::Result<Message> {
-    let id: i64 = row.get("id")?;
+    let position = Position(row.get("id")?);
+    let id = MessageId::from(position);
     let mut damage = None;
     let mut read = |name| -> rusqlite::Result<Option<String>> {
         Ok(bytes(row, name)?.map(|bytes| {
@@ -41,8 +42,9 @@ pub(super) fn message(name: &str, row: &Row<'_>, now: Millis) -> rusqlite::Resul
     let published_ms: i64 = row.get("published_ms")?;
     let not_before = row.get::<_, Option<i64>>("not_before_ms")?.map(Millis);
     Ok(Message {
-        id: MessageId(id),
-        name: Message::name_of(name, published_ms.unsigned_abs().into(), MessageId(id)),
+        name: Message::name_of(name, published_ms.unsigned_abs().into(), &id),
+        id,
+        position,
         lane: message_lane(row)?,
         topic,
         key,

@@ -100,7 +100,7 @@ fn write_aside(
     let done: Vec<_> = done.collect();
     let aside = settlement.aside.iter().filter(|set| held.contains(&set.lane));
     let aside: Vec<&SetAside> = aside.collect();
-    let ids = array(done.iter().copied().chain(aside.iter().map(|set| set.id)));
+    let ids = array(done.iter().copied().chain(aside.iter().map(|set| set.position)));
     let before = include_str!("../sql/outbox/settle_touched.sql");
     let mut touched: BTreeSet<HeldKey> =
         sql.rows(before, [ids], row::held_key)?.into_iter().collect();
@@ -125,7 +125,7 @@ pub(super) fn aside_row(set: &SetAside, now: Millis) -> Value {
     let alone = state == StuckState::Behind && set.key.is_none();
     let state = if alone { StuckState::Retry } else { state };
     json!([
-        set.id.0,
+        set.position.0,
         set.lane.0,
         set.topic,
         set.key.map(|key| key.0),

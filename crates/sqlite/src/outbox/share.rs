@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use serde_json::json;
 use std::collections::BTreeMap;
 use tidegate_core::{
-    Fence, Message, MessageId,
+    Fence, Message, Position,
     outbox::{
         Aside, Epoch, Gained, GiveBack, LANES, Lag, Lane, LaneLease, OnDead, Route, SetAside,
         Share, Shared,
@@ -67,10 +67,13 @@ fn set_strays_aside(sql: &Sql, now: Millis) -> Result<(), Failure> {
         return Ok(());
     }
     let dead = strays.into_iter().map(|message| {
-        let Message { id, lane, topic, damage, .. } = message;
+        let Message { position, lane, topic, damage, .. } = message;
         let reason = damage.unwrap_or_else(|| "it is in no lane: its id is negative".to_owned());
         let aside = Aside::Dead { attempts: 0, reason, then: OnDead::Skip };
-        settle::aside_row(&SetAside { lane, id, topic, key: None, sink: String::new(), aside }, now)
+        settle::aside_row(
+            &SetAside { lane, position, topic, key: None, sink: String::new(), aside },
+            now,
+        )
     });
     sql.execute(include_str!("../sql/outbox/settle_aside.sql"), [rows(dead)])?;
     Ok(())
@@ -147,9 +150,11 @@ fn learn(sql: &Sql, lanes: &[Lane], gained: &mut BTreeMap<Lane, Gained>) -> Resu
         gained.lags.iter().map(|lag| lag.cursor).fold(gained.cursor, std::cmp::Ord::min)
     };
     let places = rows(gained.iter().map(|(lane, gained)| json!([lane.0, lowest(gained)])));
-    let read = |row: &Row<'_>| Ok((row::lane(row)?, MessageId(row.get("id")?)));
-    for (lane, id) in sql.rows(include_str!("../sql/outbox/share_aside.sql"), [places], read)? {
-        gained.entry(lane).and_modify(|gained| gained.aside.push(id));
+    let read = |row: &Row<'_>| Ok((row::lane(row)?, Position(row.get("id")?)));
+    for (lane, position) in
+        sql.rows(include_str!("../sql/outbox/share_aside.sql"), [places], read)?
+    {
+        gained.entry(lane).and_modify(|gained| gained.aside.push(position));
     }
     Ok(())
 }

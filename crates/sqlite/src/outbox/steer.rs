@@ -13,12 +13,15 @@ use tidegate_core::{
 
 pub(super) fn steer(sql: &Sql, page: &SteerPage) -> Result<Steered, Failure> {
     let now = sql.now()?;
-    let seen: Vec<MessageId> = match &page.which.ids {
-        Some(ids) => ids.iter().copied().filter(|id| *id > page.after).take(page.most).collect(),
+    let after = MessageId::number_before(page.after.as_ref());
+    let seen: Vec<i64> = match &page.which.ids {
+        Some(ids) => {
+            let behind = MessageId::numbers(ids).into_iter().filter(|id| *id > after);
+            behind.take(page.most).collect()
+        }
         None => {
-            let params = params![page.after.0, page.most];
             let text = include_str!("../sql/outbox/steer_page.sql");
-            sql.rows(text, params, |row| row.get(0).map(MessageId))?
+            sql.rows(text, params![after, page.most], |row| row.get(0))?
         }
     };
     let changed = match page.decision {
@@ -28,13 +31,17 @@ pub(super) fn steer(sql: &Sql, page: &SteerPage) -> Result<Steered, Failure> {
     let messages = changed.len() as u64;
     tend(sql, changed.into_iter().flatten().collect(), now)?;
     let next = seen.iter().max().copied().filter(|_| seen.len() == page.most);
-    Ok(Steered { messages, next, line: note(sql, page, messages, now)? })
+    Ok(Steered {
+        messages,
+        next: next.map(MessageId::number),
+        line: note(sql, page, messages, now)?,
+    })
 }
 
 fn retry(
     sql: &Sql,
     page: &SteerPage,
-    seen: &[MessageId],
+    seen: &[i64],
     now: Millis,
 ) -> Result<Vec<Option<HeldKey>>, Failure> {
     let which = &page.which;
@@ -42,7 +49,7 @@ fn retry(
     Ok(sql.rows(include_str!("../sql/outbox/steer_retry.sql"), params, key)?)
 }
 
-fn drop(sql: &Sql, page: &SteerPage, seen: &[MessageId]) -> Result<Vec<Option<HeldKey>>, Failure> {
+fn drop(sql: &Sql, page: &SteerPage, seen: &[i64]) -> Result<Vec<Option<HeldKey>>, Failure> {
     let which = &page.which;
     let params = params![array(seen), which.topic, which.sink, which.reason];
     let dropped = sql.rows(include_str!("../sql/outbox/steer_drop.sql"), params, |row| {

@@ -205,7 +205,7 @@ async fn look_at_everything(store: &Sqlite, connection: &Connection, ids: &[i64]
     store.outstanding().await.unwrap();
     store.dead_groups().await.unwrap();
     for id in ids {
-        let stored = store.message(MessageId(*id)).await.unwrap().unwrap();
+        let stored = store.message(MessageId::number(*id)).await.unwrap().unwrap();
         assert_eq!(stored.message.flaw().is_none(), stored.sent, "{stored:?}");
     }
     let mut view = connection.prepare("SELECT * FROM outbox").unwrap();
@@ -217,7 +217,7 @@ async fn look_at_everything(store: &Sqlite, connection: &Connection, ids: &[i64]
     assert_eq!(seen, ids.len());
     let sealed = store.seal(Duration::ZERO).await.unwrap();
     if let Some(sealed) = sealed {
-        let messages = store.sealed(sealed, MessageId(0), 1_000).await.unwrap();
+        let messages = store.sealed(sealed, None, 1_000).await.unwrap();
         assert!(messages.iter().all(|message| message.flaw().is_none()));
     }
 }
@@ -283,7 +283,7 @@ async fn check(store: &Sqlite, sink: &Memory, expected: &BTreeMap<i64, Option<Go
     let delivered = expected.iter().filter_map(|(id, got)| Some((*id, got.clone()?)));
     assert_eq!(got, delivered.collect());
     let stuck = stuck(store).await;
-    let dead: Vec<i64> = stuck.iter().map(|it| it.id.0).collect();
+    let dead: Vec<i64> = stuck.iter().filter_map(|it| it.id.as_number()).collect();
     let bad: Vec<i64> = expected.iter().filter(|it| it.1.is_none()).map(|it| *it.0).collect();
     assert_eq!(dead, bad);
     for it in stuck {

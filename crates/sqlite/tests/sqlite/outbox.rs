@@ -59,7 +59,7 @@ impl Relay {
     pub async fn set_all_aside(&self, messages: &[Message]) {
         let aside = |message: &Message| SetAside {
             lane: message.lane,
-            id: message.id,
+            position: message.position,
             topic: message.topic.clone(),
             key: message.key_hash(),
             sink: "a sink".to_owned(),
@@ -70,7 +70,7 @@ impl Relay {
     }
 
     pub async fn done(&self, messages: &[Message]) {
-        let done = messages.iter().map(|message| (message.lane, message.id)).collect();
+        let done = messages.iter().map(|message| (message.lane, message.position)).collect();
         self.settle(Settlement { done, ..Settlement::default() }).await;
     }
 

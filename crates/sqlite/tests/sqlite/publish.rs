@@ -45,7 +45,7 @@ async fn a_message_is_there_if_and_when_the_transaction_commits() {
             }
             false => transaction.rollback().unwrap(),
         }
-        let read: Vec<_> = relay.read().await.iter().map(|message| message.id).collect();
+        let read: Vec<_> = relay.read().await.iter().map(|message| message.id.clone()).collect();
         assert_eq!(read, published);
     }
     let rows: i64 = application.query_row("SELECT count(*) FROM theirs", [], |r| r.get(0)).unwrap();
@@ -91,7 +91,7 @@ async fn plain_sql_publishes_as_our_function_does() {
     assert_eq!((read[14].key.as_deref(), read[14].lane), (Some("42"), ours[1].lane));
     assert_eq!(read[14].headers.get("x-trace"), Some("é"));
     assert_eq!((read[15].key.as_deref(), read[15].payload.as_slice()), (None, &b"no json"[..]));
-    assert_eq!(i64::from(read[15].lane.0), read[15].id.0 % 64);
+    assert_eq!(i64::from(read[15].lane.0), read[15].position.0 % 64);
 }
 
 #[tokio::test]

@@ -37,11 +37,11 @@ pub fn chosen_now(which: &Selection, ids: &[MessageId]) -> String {
 
 /// Ids as people write them: `ids 2-4, 7`. They are sorted.
 pub fn stretches(ids: &[MessageId]) -> String {
-    let mut stretches: Vec<(i64, i64)> = Vec::new();
+    let mut stretches: Vec<(&MessageId, &MessageId)> = Vec::new();
     for id in ids {
         match stretches.last_mut() {
-            Some((_, last)) if *last + 1 == id.0 => *last = id.0,
-            _ => stretches.push((id.0, id.0)),
+            Some((_, last)) if is_next(last, id) => *last = id,
+            _ => stretches.push((id, id)),
         }
     }
     let shown = stretches.iter().take(MOST_STRETCHES).map(|(first, last)| match first == last {
@@ -57,14 +57,24 @@ pub fn stretches(ids: &[MessageId]) -> String {
     }
 }
 
+/// Whether both are numbers without another between them.
+fn is_next(last: &MessageId, id: &MessageId) -> bool {
+    last.as_number().is_some_and(|last| last.checked_add(1) == id.as_number())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ids_are_told_in_stretches() {
-        let of = |ids: &[i64]| stretches(&ids.iter().copied().map(MessageId).collect::<Vec<_>>());
+        let of = |ids: &[i64]| {
+            stretches(&ids.iter().copied().map(MessageId::number).collect::<Vec<_>>())
+        };
         assert_eq!(of(&[2, 3, 4, 7]), "ids 2-4, 7");
+        assert_eq!(of(&[i64::MAX - 1, i64::MAX]), format!("ids {}-{}", i64::MAX - 1, i64::MAX));
+        let mixed = [MessageId::number(8), MessageId::number(9), MessageId::text("10")];
+        assert_eq!(stretches(&mixed), "ids 8-9, 10");
         let many: Vec<i64> = (0..1_000).map(|n| n * 2).collect();
         let text = of(&many);
         assert!(text.ends_with("38, … 1998: 1,000 in all"), "{text}");
@@ -73,7 +83,8 @@ mod tests {
     #[test]
     fn a_choice_is_told_in_words() {
         let topic = Some("orders".to_owned());
-        let which = Selection { ids: Some(vec![MessageId(1)]), topic, ..Selection::default() };
+        let which =
+            Selection { ids: Some(vec![MessageId::number(1)]), topic, ..Selection::default() };
         assert_eq!(chosen(&which), "ids 1, topic orders");
         assert_eq!(chosen(&Selection::default()), "all");
     }

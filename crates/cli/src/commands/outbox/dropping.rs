@@ -100,7 +100,7 @@ async fn export(store: &dyn OutboxStore, ids: &[MessageId], path: &Path) -> Resu
     let mut file = Replaced::new_file(path).context(advice)?;
     for id in ids {
         // Another may have dropped it meanwhile.
-        let Some(stored) = store.message(*id).await? else { continue };
+        let Some(stored) = store.message(id.clone()).await? else { continue };
         let mut text = Vec::new();
         line::push(&mut text, &stored.message.item()).map_err(io::Error::other)?;
         file.write(String::from_utf8_lossy(&text).trim_end()).context(advice)?;

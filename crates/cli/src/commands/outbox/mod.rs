@@ -10,7 +10,7 @@ mod steer;
 
 use crate::{
     app::App,
-    args::outbox::{Named, OutboxArgs, OutboxCommand, unknown},
+    args::outbox::{OutboxArgs, OutboxCommand},
     exit::Exit,
     outbox::open,
 };
@@ -47,12 +47,18 @@ pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
     }
 }
 
-/// The message that was named. A number is believed; a name must be its own.
-async fn find(store: &dyn OutboxStore, named: &Named) -> Result<MessageId> {
-    if let Some(name) = &named.name
-        && store.message(named.id).await?.is_none_or(|stored| stored.message.name != *name)
-    {
-        bail!(unknown(name));
+/// The message that was named: by its id, or by the name that sinks know it by, which ends with its id where the store
+/// made it. A number is believed.
+async fn find(store: &dyn OutboxStore, typed: &MessageId) -> Result<MessageId> {
+    if typed.as_number().is_some() || store.message(typed.clone()).await?.is_some() {
+        return Ok(typed.clone());
     }
-    Ok(named.id)
+    let name = typed.to_string();
+    let last = name.rsplit_once('-').and_then(|(_, last)| last.parse::<MessageId>().ok());
+    if let Some(id) = last
+        && store.message(id.clone()).await?.is_some_and(|stored| stored.message.name == name)
+    {
+        return Ok(id);
+    }
+    bail!("no message is called `{name}`: write the id that `tidegate outbox list` shows")
 }

@@ -15,7 +15,7 @@ use tidegate::{
 
 /// Shows a message, and what became of it.
 pub async fn run(app: &App, store: &dyn OutboxStore, id: MessageId) -> Result<Exit> {
-    let Some(stored) = store.message(id).await? else {
+    let Some(stored) = store.message(id.clone()).await? else {
         bail!(
             "message {id} is not stored: it was never published, or was removed after it was sent"
         );

@@ -3,7 +3,7 @@
 use super::{audited, find, list::selection};
 use crate::{
     app::App,
-    args::outbox::{Named, SteerArgs},
+    args::outbox::SteerArgs,
     exit::Exit,
     out,
     show::{
@@ -93,10 +93,10 @@ pub async fn carry_out(app: &App, store: &dyn OutboxStore, decided: Decided) -> 
 }
 
 /// The messages that were named, each once; `None` if none was.
-pub async fn named(store: &dyn OutboxStore, named: &[Named]) -> Result<Option<Vec<MessageId>>> {
+pub async fn named(store: &dyn OutboxStore, typed: &[MessageId]) -> Result<Option<Vec<MessageId>>> {
     let mut ids = Vec::new();
-    for named in named {
-        ids.push(find(store, named).await?);
+    for typed in typed {
+        ids.push(find(store, typed).await?);
     }
     ids.sort_unstable();
     ids.dedup();
@@ -110,8 +110,8 @@ pub async fn dead_ids(store: &dyn OutboxStore, which: Selection) -> Result<Vec<M
     loop {
         let page = store.stuck(query.clone()).await?;
         let Some(last) = page.last() else { return Ok(ids) };
-        query.after = last.id;
-        ids.extend(page.iter().map(|stuck| stuck.id));
+        query.after = Some(last.id.clone());
+        ids.extend(page.into_iter().map(|stuck| stuck.id));
     }
 }
 

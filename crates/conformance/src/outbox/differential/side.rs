@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    Fence, Message, MessageId, NewMessage, StoreError, WorkerId,
+    Fence, Message, MessageId, NewMessage, Position, StoreError, WorkerId,
     outbox::{
         Aside, AuditLine, ClaimRequest, DeadGroup, Epoch, GiveBack, HeldKey, KeyHash, Lag, Lane,
         LaneLease, Origin, Place, Progress, Reader, RelayStatus, Selection, SetAside, Settlement,
@@ -31,7 +31,8 @@ pub(super) struct Side {
     bench: Bench,
     /// Where the outbox was when the sequence began.
     base: i64,
-    messages: Vec<MessageId>,
+    /// Both stores are logs: by its position a message is known as by its id.
+    messages: Vec<Position>,
     read: BTreeMap<usize, Message>,
     gained: Vec<BTreeMap<Lane, Fence>>,
     epoch: Epoch,
@@ -129,13 +130,13 @@ impl Side {
         self.messages.iter().filter(|id| id.0 <= cursor).count()
     }
 
-    fn name(&self, id: MessageId) -> usize {
-        let place = self.messages.iter().position(|message| *message == id);
+    fn name(&self, position: Position) -> usize {
+        let place = self.messages.iter().position(|message| *message == position);
         place.expect("a store answers with messages of this sequence only")
     }
 
     fn seen(&mut self, message: Message) -> Seen {
-        let name = self.name(message.id);
+        let name = self.name(message.position);
         let (aside, is_due) = match &message.origin {
             Origin::Aside { attempts, sink, waited_for } => {
                 (Some((*attempts, sink.clone(), *waited_for)), true)
@@ -149,7 +150,7 @@ impl Side {
 
     pub(super) async fn publish(&mut self, messages: Vec<NewMessage>) -> Called<usize> {
         let ids = self.bench.store.publish(messages).await?;
-        self.messages.extend(ids);
+        self.messages.extend(ids.iter().map(position));
         assert!(self.messages.is_sorted());
         Ok(self.messages.len())
     }
@@ -305,7 +306,7 @@ impl Side {
         Lag { sink, topics: topics_of(lag.sink), cursor }
     }
 
-    fn place(&self, name: usize) -> (Lane, MessageId) {
+    fn place(&self, name: usize) -> (Lane, Position) {
         (self.read[&name].lane, self.messages[name])
     }
 
@@ -313,7 +314,7 @@ impl Side {
         let message = &self.read[name];
         SetAside {
             lane: message.lane,
-            id: message.id,
+            position: message.position,
             topic: message.topic.clone(),
             key: message.key_hash(),
             sink: sink.clone(),
@@ -330,17 +331,17 @@ impl Side {
     }
 
     pub(super) async fn observe(&self) -> Called<Observed> {
-        let named = |id| MessageId(self.name(id) as i64);
+        let named = |id: &MessageId| MessageId::number(self.name(position(id)) as i64);
         let stuck = |stuck: Stuck| Stuck {
-            id: named(stuck.id),
+            id: named(&stuck.id),
             due_in: stuck.due_in.map(|due| if is_soon(due) { AT_ONCE } else { LATER }),
             ..stuck
         };
         let topic =
             |topic: TopicStatus| TopicStatus { oldest: topic.oldest.map(|_| AT_ONCE), ..topic };
         let group = |group: DeadGroup| DeadGroup {
-            first: named(group.first),
-            last: named(group.last),
+            first: named(&group.first),
+            last: named(&group.last),
             ..group
         };
         let query = StuckQuery { limit: 10_000, ..StuckQuery::default() };
@@ -352,6 +353,10 @@ impl Side {
             dead: self.bench.store.dead_groups().await?.into_iter().map(group).collect(),
         })
     }
+}
+
+fn position(id: &MessageId) -> Position {
+    id.as_number().map(Position).expect("a log numbers its messages")
 }
 
 fn length(lasts: bool) -> Duration {
@@ -372,14 +377,14 @@ async fn sweep(bench: &Bench) -> i64 {
     assert_eq!(relay.lanes.len(), 64, "nobody else has lanes");
     let read = relay.read().await;
     let lowest = relay.lanes.values().map(|held| held.cursor).max().unwrap_or(0);
-    let last = read.last().map_or(lowest, |message| message.id.0.max(lowest));
+    let last = read.last().map_or(lowest, |message| message.position.0.max(lowest));
     let mut stuck = Vec::new();
     for one in bench.all_stuck().await {
         let stored = bench.store.message(one.id).await.expect("look for a message");
         stuck.extend(stored.map(|stored| stored.message));
     }
     let step = stuck.iter().fold(relay.step(), |step, message| step.done(message));
-    step.to(MessageId(last)).lags(&[]).send().await;
+    step.to(Position(last)).lags(&[]).send().await;
     relay.end().await;
     last
 }

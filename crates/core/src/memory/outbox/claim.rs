@@ -2,7 +2,7 @@
 
 use super::{AsideRow, OutboxContent};
 use crate::{
-    MessageId, StoreError,
+    Position, StoreError,
     limits::MAX_BEHIND,
     outbox::{Claim, ClaimRequest, HeldKey, Message, Origin, Reader, Reading, StuckState},
 };
@@ -48,13 +48,13 @@ impl OutboxContent {
     }
 
     /// What holds a key, in order.
-    fn line(&self, key: &HeldKey) -> impl Iterator<Item = (&MessageId, &AsideRow)> {
+    fn line(&self, key: &HeldKey) -> impl Iterator<Item = (&Position, &AsideRow)> {
         let of_key = |row: &AsideRow| row.holds() && row.held_key().as_ref() == Some(key);
         self.aside.iter().filter(move |(_, row)| of_key(row))
     }
 
     /// Whether a message may be due by itself. Of a key, only the first that holds it is.
-    fn is_wanted(&self, request: &ClaimRequest, id: MessageId, row: &AsideRow) -> bool {
+    fn is_wanted(&self, request: &ClaimRequest, id: Position, row: &AsideRow) -> bool {
         let is_first = |key: HeldKey| self.line(&key).next().is_none_or(|(first, _)| *first == id);
         let is_head = match row.state {
             StuckState::Later => true,
@@ -68,14 +68,14 @@ impl OutboxContent {
     }
 
     fn due(&self, request: &ClaimRequest, now: Duration) -> Vec<Message> {
-        let mut heads: Vec<(&MessageId, &AsideRow)> = self
+        let mut heads: Vec<(&Position, &AsideRow)> = self
             .aside
             .iter()
             .filter(|(id, row)| row.due <= now && self.is_wanted(request, **id, row))
             .collect();
         heads.sort_by_key(|(id, row)| (row.due, **id));
         heads.truncate(request.most_due);
-        let mut ids: BTreeSet<MessageId> = heads.iter().map(|(id, _)| **id).collect();
+        let mut ids: BTreeSet<Position> = heads.iter().map(|(id, _)| **id).collect();
         for (head, row) in heads.iter().filter(|(_, row)| row.state == StuckState::Retry) {
             let Some(key) = row.held_key() else { continue };
             let line = self.line(&key).skip_while(|(id, _)| id <= head).take(MAX_BEHIND);

@@ -5,12 +5,16 @@ use crate::{
     Memory, MessageId, StoreError, WorkerId,
     outbox::{
         AuditLine, DeadGroup, Decision, HeldKey, InspectOutbox, OnDead, Origin, OutboxStatus,
-        Outstanding, RelayStatus, Selection, SteerPage, Steered, Stored, Stuck, StuckQuery,
-        StuckState, TopicStatus,
+        Outstanding, Position, RelayStatus, Selection, SteerPage, Steered, Stored, Stuck,
+        StuckQuery, StuckState, TopicStatus,
     },
 };
 use async_trait::async_trait;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, btree_map::Range},
+    ops::Bound,
+    time::Duration,
+};
 
 #[async_trait]
 impl InspectOutbox for Memory {
@@ -31,6 +35,7 @@ impl InspectOutbox for Memory {
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
+        let Some(id) = id.as_number().map(Position) else { return Ok(None) };
         let outbox = &self.content().outbox;
         let sent = !outbox.is_unread(id) && !outbox.aside.contains_key(&id);
         let message = outbox.message(id, Origin::Lane { due_in: None });
@@ -48,8 +53,8 @@ impl InspectOutbox for Memory {
 }
 
 impl Selection {
-    fn takes(&self, id: MessageId, row: &AsideRow) -> bool {
-        self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
+    fn takes(&self, id: Position, row: &AsideRow) -> bool {
+        self.ids.as_ref().is_none_or(|ids| ids.contains(&id.into()))
             && self.topic.as_ref().is_none_or(|topic| *topic == row.topic)
             && self.sink.as_ref().is_none_or(|sink| *sink == row.sink)
             && self.reason.as_ref().is_none_or(|reason| row.reason.contains(reason.as_str()))
@@ -63,15 +68,20 @@ impl OutboxContent {
         Outstanding { messages: (unread + aside) as u64, limit: self.limit }
     }
 
+    fn aside_behind(&self, id: Option<&MessageId>) -> Range<'_, Position, AsideRow> {
+        let after = Position(MessageId::number_before(id));
+        self.aside.range((Bound::Excluded(after), Bound::Unbounded))
+    }
+
     fn steer(&mut self, page: &SteerPage, now: Duration) -> Steered {
-        let behind = self.aside.range(MessageId(page.after.0 + 1)..);
+        let behind = self.aside_behind(page.after.as_ref());
         let dead = behind.filter(|(id, row)| {
             row.state == StuckState::Dead
-                && page.which.ids.as_ref().is_none_or(|ids| ids.contains(id))
+                && page.which.ids.as_ref().is_none_or(|ids| ids.contains(&(**id).into()))
         });
-        let seen: Vec<MessageId> = dead.map(|(id, _)| *id).take(page.most).collect();
+        let seen: Vec<Position> = dead.map(|(id, _)| *id).take(page.most).collect();
         let chosen = seen.iter().filter(|id| page.which.takes(**id, &self.aside[id]));
-        let chosen: Vec<MessageId> = chosen.copied().collect();
+        let chosen: Vec<Position> = chosen.copied().collect();
         for id in &chosen {
             let key = match page.decision {
                 Decision::Retry => self.retry(*id, now),
@@ -81,19 +91,19 @@ impl OutboxContent {
                 self.tend(&key, now);
             }
         }
-        let next = seen.last().copied().filter(|_| seen.len() == page.most);
+        let next = seen.last().filter(|_| seen.len() == page.most);
         let line = self.note(page, chosen.len() as u64, now);
-        Steered { messages: chosen.len() as u64, next, line }
+        Steered { messages: chosen.len() as u64, next: next.map(|id| (*id).into()), line }
     }
 
-    fn retry(&mut self, id: MessageId, now: Duration) -> Option<HeldKey> {
+    fn retry(&mut self, id: Position, now: Duration) -> Option<HeldKey> {
         let row = self.aside.get_mut(&id)?;
         row.become_due(now);
         (row.attempts, row.then) = (0, OnDead::Skip);
         row.held_key()
     }
 
-    fn remove(&mut self, id: MessageId) -> Option<HeldKey> {
+    fn remove(&mut self, id: Position) -> Option<HeldKey> {
         self.messages.remove(&id); // left there it would count as sent
         self.aside.remove(&id)?.held_key()
     }
@@ -114,7 +124,7 @@ impl OutboxContent {
     }
 
     /// Whether a message waits behind one that was parked.
-    fn is_parked(&self, id: MessageId, row: &AsideRow) -> bool {
+    fn is_parked(&self, id: Position, row: &AsideRow) -> bool {
         row.state == StuckState::Behind
             && self.aside.range(..id).any(|(_, before)| {
                 before.then == OnDead::Park
@@ -165,30 +175,29 @@ impl OutboxContent {
     }
 
     fn dead_groups(&self) -> Vec<DeadGroup> {
-        let mut groups: BTreeMap<(&str, &str, &str), Vec<MessageId>> = BTreeMap::new();
+        let mut groups: BTreeMap<(&str, &str, &str), Vec<Position>> = BTreeMap::new();
         for (id, row) in self.aside.iter().filter(|(_, row)| row.state == StuckState::Dead) {
             groups.entry((&row.topic, &row.sink, &row.reason)).or_default().push(*id);
         }
-        let group =
-            |((topic, sink, reason), ids): ((&str, &str, &str), Vec<MessageId>)| DeadGroup {
-                topic: topic.to_owned(),
-                sink: sink.to_owned(),
-                reason: reason.to_owned(),
-                messages: ids.len() as u64,
-                first: ids[0],
-                last: ids[ids.len() - 1],
-            };
+        let group = |((topic, sink, reason), ids): ((&str, &str, &str), Vec<Position>)| DeadGroup {
+            topic: topic.to_owned(),
+            sink: sink.to_owned(),
+            reason: reason.to_owned(),
+            messages: ids.len() as u64,
+            first: ids[0].into(),
+            last: ids[ids.len() - 1].into(),
+        };
         let mut groups: Vec<DeadGroup> = groups.into_iter().map(group).collect();
-        groups.sort_by_key(|group| (std::cmp::Reverse(group.messages), group.first));
+        groups.sort_by_key(|group| (std::cmp::Reverse(group.messages), group.first.clone()));
         groups
     }
 
     fn stuck(&self, query: &StuckQuery, now: Duration) -> Vec<Stuck> {
-        let wanted = self.aside.range(MessageId(query.after.0 + 1)..).filter(|(id, row)| {
+        let wanted = self.aside_behind(query.after.as_ref()).filter(|(id, row)| {
             query.state.is_none_or(|state| state == row.state) && query.which.takes(**id, row)
         });
-        let stuck = |(id, row): (&MessageId, &AsideRow)| Stuck {
-            id: *id,
+        let stuck = |(id, row): (&Position, &AsideRow)| Stuck {
+            id: (*id).into(),
             topic: row.topic.clone(),
             key: self.messages.get(id).and_then(|stored| stored.key.clone()),
             sink: row.sink.clone(),

@@ -10,7 +10,7 @@ mod trouble;
 
 use super::{Content, Memory};
 use crate::{
-    Fence, Headers, MessageId, StoreError, WorkerId,
+    Fence, Headers, MessageId, Position, StoreError, WorkerId,
     outbox::{
         Aside, AuditLine, Before, Claim, ClaimRequest, Epoch, GiveBack, HeldKey, KeyHash, LANES,
         Lag, Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
@@ -26,13 +26,13 @@ pub(super) struct OutboxContent {
     /// Grows when the store goes back in time.
     epoch: u64,
     last_id: i64,
-    messages: BTreeMap<MessageId, Stored>,
+    messages: BTreeMap<Position, Stored>,
     lanes: Vec<LaneRow>,
     /// When each relay counts as gone.
     relays: BTreeMap<String, Duration>,
     /// The number of the last settlement of each relay that has lanes.
     settled: BTreeMap<String, u64>,
-    aside: BTreeMap<MessageId, AsideRow>,
+    aside: BTreeMap<Position, AsideRow>,
     limit: Option<u64>,
     audit: Vec<AuditLine>,
     /// By relay and sink.
@@ -145,11 +145,13 @@ impl OutboxContent {
         &self.lanes[usize::from(lane.0)]
     }
 
-    fn message(&self, id: MessageId, origin: Origin) -> Option<Message> {
-        let stored = self.messages.get(&id)?;
+    fn message(&self, position: Position, origin: Origin) -> Option<Message> {
+        let stored = self.messages.get(&position)?;
+        let id = MessageId::from(position);
         Some(Message {
+            name: Message::name_of("memory", stored.published.as_micros(), &id),
             id,
-            name: Message::name_of("memory", stored.published.as_micros(), id),
+            position,
             lane: stored.lane,
             topic: stored.topic.clone(),
             key: stored.key.clone(),
@@ -162,7 +164,7 @@ impl OutboxContent {
     }
 
     /// Whether a message is still to be read from its lane.
-    fn is_unread(&self, id: MessageId) -> bool {
+    fn is_unread(&self, id: Position) -> bool {
         let Some(message) = self.messages.get(&id) else { return false };
         let row = self.lane(message.lane);
         is_left(row.cursor, &row.lags, row.before.as_ref(), &message.topic, id)

@@ -3,7 +3,7 @@
 use super::{OutboxContent, Stored};
 use crate::{
     Memory, MessageId, NewMessage, Publish, StoreError,
-    outbox::{KeyHash, LANES, Lane},
+    outbox::{KeyHash, LANES, Lane, Position},
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -27,8 +27,9 @@ impl Publish for Memory {
 impl OutboxContent {
     fn add(&mut self, message: NewMessage, now: Duration) -> MessageId {
         self.last_id += 1;
-        let id = self.last_id;
-        let bucket = message.key.as_deref().map_or(id as u64, |key| KeyHash::of(key).0 as u64);
+        let position = Position(self.last_id);
+        let bucket =
+            message.key.as_deref().map_or(position.0 as u64, |key| KeyHash::of(key).0 as u64);
         let stored = Stored {
             lane: Lane((bucket % u64::from(LANES)) as u16),
             topic: message.topic,
@@ -38,7 +39,7 @@ impl OutboxContent {
             published: now,
             not_before: message.delay.map(|delay| now + delay),
         };
-        self.messages.insert(MessageId(id), stored);
-        MessageId(id)
+        self.messages.insert(position, stored);
+        position.into()
     }
 }

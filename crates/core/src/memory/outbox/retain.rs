@@ -3,7 +3,7 @@
 use super::OutboxContent;
 use crate::{
     Memory, Message, MessageId, Retain, StoreError,
-    outbox::{Origin, Sealed},
+    outbox::{Origin, Position, Sealed},
 };
 use async_trait::async_trait;
 use std::time::Duration;
@@ -18,11 +18,12 @@ impl Retain for Memory {
     async fn sealed(
         &self,
         sealed: Sealed,
-        after: MessageId,
+        after: Option<MessageId>,
         limit: usize,
     ) -> Result<Vec<Message>, StoreError> {
+        let after = MessageId::number_before(after.as_ref());
         let content = self.content();
-        let sent = content.outbox.sent(sealed).into_iter().filter(|id| *id > after).take(limit);
+        let sent = content.outbox.sent(sealed).into_iter().filter(|id| id.0 > after).take(limit);
         let origin = || Origin::Lane { due_in: None };
         Ok(sent.filter_map(|id| content.outbox.message(id, origin())).collect())
     }
@@ -50,8 +51,8 @@ impl OutboxContent {
         sent.last().map(|(id, _)| Sealed { place: id.0, messages: sent.len() as u64 })
     }
 
-    fn sent(&self, sealed: Sealed) -> Vec<MessageId> {
-        let ids = self.messages.range(..=MessageId(sealed.place)).map(|(id, _)| *id);
+    fn sent(&self, sealed: Sealed) -> Vec<Position> {
+        let ids = self.messages.range(..=Position(sealed.place)).map(|(id, _)| *id);
         ids.filter(|id| !self.aside.contains_key(id)).collect()
     }
 }

@@ -47,7 +47,7 @@ impl OutboxContent {
         }
         for aside in settlement.aside {
             // Somebody may have dropped it meanwhile.
-            if held.contains(&aside.lane) && self.messages.contains_key(&aside.id) {
+            if held.contains(&aside.lane) && self.messages.contains_key(&aside.position) {
                 touched.extend(self.set_aside(aside, now));
             }
         }
@@ -57,9 +57,9 @@ impl OutboxContent {
 
     /// Returns the keys that this touched: two if the message goes to another sink now.
     fn set_aside(&mut self, set: SetAside, now: Duration) -> Vec<HeldKey> {
-        let before = self.aside.get(&set.id).and_then(AsideRow::held_key);
-        let SetAside { lane, id, topic, key, sink, aside } = set;
-        let row = self.aside.entry(id).or_insert_with(|| AsideRow {
+        let before = self.aside.get(&set.position).and_then(AsideRow::held_key);
+        let SetAside { lane, position, topic, key, sink, aside } = set;
+        let row = self.aside.entry(position).or_insert_with(|| AsideRow {
             lane,
             topic,
             key,

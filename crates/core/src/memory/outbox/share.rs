@@ -4,7 +4,7 @@ use super::{AsideRow, OutboxContent, name};
 use crate::{
     Fence,
     outbox::{
-        Gained, GiveBack, HeldKey, LANES, Lane, LaneLease, MessageId, Route, Share, Shared,
+        Gained, GiveBack, HeldKey, LANES, Lane, LaneLease, Position, Route, Share, Shared,
         StuckState,
     },
 };
@@ -72,7 +72,7 @@ impl OutboxContent {
         });
         let row = self.lane(lane);
         let lowest = row.lags.iter().map(|lag| lag.cursor).chain([row.cursor]).min().unwrap_or(0);
-        let behind = self.aside.range(MessageId(lowest + 1)..);
+        let behind = self.aside.range(Position(lowest + 1)..);
         Gained {
             lease: LaneLease { lane, fence: row.fence },
             cursor: row.cursor,

@@ -1,9 +1,10 @@
 use super::*;
-use tidegate_core::{Headers, outbox::Origin};
+use tidegate_core::{Headers, MessageId, outbox::Origin};
 
 fn queued(id: i64, key: Option<i64>, topic: &str) -> Queued {
     let message = Message {
-        id: MessageId(id),
+        id: MessageId::number(id),
+        position: Position(id),
         name: id.to_string(),
         lane: Lane(0),
         topic: topic.to_owned(),
@@ -32,7 +33,7 @@ fn queue(mixes: bool) -> Queue {
 }
 
 fn ids(group: &[Queued]) -> Vec<i64> {
-    group.iter().map(|queued| queued.id().0).collect()
+    group.iter().map(|queued| queued.position().0).collect()
 }
 
 fn take(queue: &mut Queue, messages: usize) -> Vec<Queued> {
@@ -130,7 +131,7 @@ async fn what_waits_for_a_destination_can_be_taken_out_but_not_what_is_under_way
     let mut queue = queue(false);
     let first = queue.take("t", Fit { messages: 2, bytes: usize::MAX }, |_| false);
     assert_eq!(ids(&first), [1, 2]);
-    let out = queue.take_place("t", |queued| queued.id().0 == 10);
+    let out = queue.take_place("t", |queued| queued.position().0 == 10);
     let out: Vec<_> = out.iter().map(|line| ids(line)).collect();
     assert_eq!(out, [[5]], "both keys are under way, and 10 is kept");
     finish(&mut queue, &first);

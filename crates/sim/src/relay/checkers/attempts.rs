@@ -10,7 +10,7 @@ use crate::relay::{
     view::{Known, Place, View},
 };
 use tidegate_core::{
-    MessageId,
+    Position,
     outbox::Aside,
     sink::{Outcome, Verdict},
 };
@@ -54,7 +54,7 @@ pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
 
 /// How a message failed by a time, since somebody made it due again. What a relay got before that may
 /// still be on its way to the store, so that counts, too.
-fn failures(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> Failures {
+fn failures(view: &View<'_>, id: Position, known: &Known, by: Place) -> Failures {
     let since = known.retried.iter().rev().filter(|at| **at < by).nth(1).copied().unwrap_or(0);
     let mut failures = Failures::default();
     for (_, request) in view.requests.range(since..by) {

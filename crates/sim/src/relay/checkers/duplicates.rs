@@ -7,7 +7,7 @@ use crate::relay::{
     view::{Acceptance, Known, Right, View},
 };
 use tidegate_core::{
-    MessageId,
+    Position,
     sink::{Outcome, Verdict},
 };
 
@@ -34,7 +34,7 @@ pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
 
 fn is_excused(
     view: &View<'_>,
-    id: MessageId,
+    id: Position,
     known: &Known,
     first: &Acceptance,
     second: &Acceptance,

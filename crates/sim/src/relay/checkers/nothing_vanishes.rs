@@ -4,13 +4,14 @@
 use super::ensure;
 use crate::relay::{
     End,
+    history::position,
     view::{Known, View},
 };
 use std::collections::BTreeSet;
-use tidegate_core::MessageId;
+use tidegate_core::Position;
 
 pub fn check(view: &View<'_>, end: &End) -> Result<(), String> {
-    let stuck: BTreeSet<MessageId> = end.stuck.iter().map(|stuck| stuck.id).collect();
+    let stuck: BTreeSet<Position> = end.stuck.iter().map(|stuck| position(&stuck.id)).collect();
     for (id, known) in &view.messages {
         for accepted in &known.accepted {
             let topic = view.topic(known);
@@ -35,13 +36,13 @@ pub fn check(view: &View<'_>, end: &End) -> Result<(), String> {
 }
 
 /// Whether a later message of the same key and topic was taken in, on a topic that coalesces.
-pub fn is_covered(view: &View<'_>, id: MessageId, known: &Known) -> bool {
+pub fn is_covered(view: &View<'_>, id: Position, known: &Known) -> bool {
     let of = |known: &Known| {
         let plan = &view.scenario.messages[known.message];
         (plan.topic, plan.key.clone())
     };
     let own = of(known);
-    let mut later = view.messages.range(MessageId(id.0 + 1)..);
+    let mut later = view.messages.range(Position(id.0 + 1)..);
     view.scenario.policy(known.message).coalesce
         && own.1.is_some()
         && later.any(|(_, later)| !later.accepted.is_empty() && of(later) == own)

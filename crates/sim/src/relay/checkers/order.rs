@@ -8,12 +8,12 @@ use crate::relay::End;
 use crate::relay::view::{Acceptance, Known, Place, Right, View};
 use std::collections::BTreeMap;
 use tidegate_core::{
-    MessageId,
+    Position,
     outbox::{Aside, OnDead},
 };
 
 /// The messages of one key for one sink, in order.
-type Line<'a> = Vec<(MessageId, &'a Known)>;
+type Line<'a> = Vec<(Position, &'a Known)>;
 
 pub fn check(view: &View<'_>, _: &End) -> Result<(), String> {
     let mut lines: BTreeMap<(&str, usize), Line<'_>> = BTreeMap::new();
@@ -65,7 +65,7 @@ fn stands_for(view: &View<'_>, later: &Known, earlier: &Known) -> bool {
 }
 
 /// Whether a message need not have been taken in by then.
-fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
+fn is_excused(view: &View<'_>, id: Position, known: &Known, by: Place) -> bool {
     let delayed = view.scenario.messages[known.message].delay.is_some();
     let dropped = known.dropped.is_some_and(|at| at < by);
     let strays = |it: &Acceptance| view.right(known, it) >= Right::InFlight;
@@ -75,7 +75,7 @@ fn is_excused(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool 
 
 /// Whether a message was given up, for a reason that was known by then, and its key goes on. If the relay
 /// that knew crashed before it could say so, the message must have died again, and not been taken in.
-fn skips(view: &View<'_>, id: MessageId, known: &Known, by: Place) -> bool {
+fn skips(view: &View<'_>, id: Position, known: &Known, by: Place) -> bool {
     let skips = |aside: &Aside| matches!(aside, Aside::Dead { then: OnDead::Skip, .. });
     let requests = view.requests.values().filter(|request| request.ids.contains(&id));
     let answers: Vec<Place> =
@@ -103,9 +103,9 @@ fn holds_for_ever(known: &Known) -> bool {
 /// A message is taken in again: what had been taken in behind it follows again.
 fn check_again(
     view: &View<'_>,
-    (id, known): (MessageId, &Known),
+    (id, known): (Position, &Known),
     again: &Acceptance,
-    later: &[(MessageId, &Known)],
+    later: &[(Position, &Known)],
 ) -> Result<(), String> {
     let right = view.right(known, again);
     let delayed = view.scenario.messages[known.message].delay.is_some();

@@ -2,20 +2,20 @@
 //! went back in time under living relays.
 
 use super::ensure;
-use crate::relay::{End, Event, Scenario, scenario::Nature};
+use crate::relay::{End, Event, Scenario, history::position, scenario::Nature};
 use std::collections::{BTreeMap, BTreeSet};
-use tidegate_core::MessageId;
+use tidegate_core::Position;
 
 /// A message that the store has at the end.
 struct Survivor {
-    id: MessageId,
+    id: Position,
     /// When it was taken in for the first time: the place of the event, and in that.
     first: Option<(usize, usize)>,
 }
 
 pub fn check(scenario: &Scenario, end: &End) -> Result<(), String> {
     let survivors = survivors(end);
-    let stuck: BTreeSet<MessageId> = end.stuck.iter().map(|stuck| stuck.id).collect();
+    let stuck: BTreeSet<Position> = end.stuck.iter().map(|stuck| position(&stuck.id)).collect();
     for (message, survivor) in &survivors {
         let may_wait = may_die(scenario, *message) && stuck.contains(&survivor.id);
         ensure(survivor.first.is_some() || may_wait, || {
