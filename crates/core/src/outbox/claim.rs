@@ -1,6 +1,6 @@
 //! What a relay reads: across all topics and all its lanes, oldest first, within one limit.
 
-use super::{Epoch, Lane, Message, MessageId, Position, Topics};
+use super::{Epoch, Lane, Message, MessageId, Position, SetAside, Topics};
 use std::time::Duration;
 
 /// Asks for messages.
@@ -67,6 +67,10 @@ pub struct Claim {
     pub next_due: Option<Duration>,
     /// Whether there are messages that cannot be read yet, because an older transaction is open.
     pub held_back: bool,
+    /// What was set aside before and is done: somebody else has marked it. Only of stores that are read by state.
+    pub gone: Vec<(Lane, Position)>,
+    /// What was set aside before and must be so for another reason now. Only of stores that are read by state.
+    pub set_aside: Vec<SetAside>,
     /// What was found where messages should be, and is none. The store sets it aside as dead by itself.
     pub refused: Vec<Refused>,
 }

@@ -4,6 +4,8 @@
 //! and read each in order. All that is stored about progress is one cursor per lane; a message gets a
 //! second row only if it is not simply done.
 
+pub mod by_state;
+mod capabilities;
 mod claim;
 mod epoch;
 mod id;
@@ -19,6 +21,8 @@ mod steer;
 mod topics;
 mod trouble;
 
+pub use by_state::StateOutbox;
+pub use capabilities::{Habits, KeyOrder, OutboxCapabilities, Reads, Relays, WhoseClock};
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
 pub use epoch::Epoch;
 pub use id::{EmptyId, MessageId};

@@ -17,7 +17,7 @@ pub struct Settlement {
     pub lanes: Vec<Progress>,
     /// Messages that are not simply done; again for those that were set aside before.
     pub aside: Vec<SetAside>,
-    /// Messages that were set aside before and are done.
+    /// Messages that were set aside before and are done; of a store that is read by state, all that are done.
     pub done: Vec<(Lane, Position)>,
 }
 

@@ -1,13 +1,20 @@
 //! Where messages come from: the seam between a relay and a store.
 
-use super::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote};
+use super::{
+    Claim, ClaimRequest, GiveBack, OutboxCapabilities, Settled, Settlement, Share, Shared,
+    TroubleNote,
+};
 use crate::StoreError;
 use async_trait::async_trait;
 
 /// Hands out lanes and takes back what became of their messages. The store's clock decides when a
-/// lease expires and when a message is due.
+/// lease expires and when a message is due, if it has one. A store without ids that grow implements
+/// [`StateOutbox`](super::StateOutbox) instead.
 #[async_trait]
 pub trait Outbox: Send + Sync {
+    /// What this outbox can do.
+    fn outbox_capabilities(&self) -> OutboxCapabilities;
+
     /// Says that a relay lives, and gives it free lanes up to its even share: those of nobody, of relays that
     /// live no longer, and its own of which it does not know: all of its own if they were leased in another epoch.
     /// Afterwards no other relay has one of its lanes. Of every key that waits in a lane that was gained, the first message is due or holds the rest on purpose. On

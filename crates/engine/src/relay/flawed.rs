@@ -9,9 +9,9 @@ use tidegate_core::{
     InspectOutbox, Memory, Message, MessageId, NewMessage, Outbox, Publish, Retain, StoreError,
     error::{Class, Kind},
     outbox::{
-        AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, OutboxStatus, Outstanding, Sealed,
-        Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck, StuckQuery,
-        TroubleNote,
+        AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, OutboxCapabilities, OutboxStatus,
+        Outstanding, Sealed, Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck,
+        StuckQuery, TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -48,6 +48,10 @@ fn is_spent(left: &AtomicU32) -> bool {
 
 #[async_trait]
 impl Outbox for Flawed {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        self.store.outbox_capabilities()
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         if is_spent(&self.shares) {
             std::future::pending().await

@@ -60,6 +60,8 @@ pub(super) struct Flow {
     pub counts: Counts,
     /// A message that was put off for so long is told of.
     pub stalled_after: Duration,
+    /// Each message that is done is marked, and not passed by a cursor.
+    pub by_state: bool,
     /// Topics of which it was said that a message is dead, or has no route.
     told: HashSet<(String, &'static str)>,
 }
@@ -113,6 +115,7 @@ impl Flow {
             settling: None,
             counts: Counts::default(),
             stalled_after: STALLED_AFTER,
+            by_state: false,
             told: HashSet::new(),
             plan,
         }
@@ -207,6 +210,7 @@ impl Flow {
         for message in claim.due.into_iter().filter(|it| held.contains(&it.lane)) {
             self.take_in_again(message, now);
         }
+        self.find_settled(claim.gone, claim.set_aside);
         for Refused { id, topic, reason } in claim.refused {
             self.died(&id, &topic, &reason);
         }
@@ -216,6 +220,16 @@ impl Flow {
             lane.is_none_or(|(line, lane)| position.0 <= lane.read_from(Some(line)))
         };
         self.under_way.retain(|at, it| it.what != Doing::Read || !is_read(at, it));
+    }
+
+    /// Of what was set aside, the store has found some to be done, or to wait for something else.
+    fn find_settled(&mut self, gone: Vec<(Lane, Position)>, set_aside: Vec<SetAside>) {
+        let mut is_new = |lane: Lane, position: Position| {
+            let under_way = UnderWay { lane, sink: None, what: Doing::Settled };
+            self.lanes.contains_key(&lane) && self.under_way.insert(position, under_way).is_none()
+        };
+        self.done.extend(gone.into_iter().filter(|(lane, position)| is_new(*lane, *position)));
+        self.aside.extend(set_aside.into_iter().filter(|set| is_new(set.lane, set.position)));
     }
 
     /// Whether the topic's line has begun to lag since the lanes were asked for, and will read it.

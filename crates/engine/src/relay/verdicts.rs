@@ -106,11 +106,12 @@ impl Flow {
 
     fn close(&mut self, queued: Queued) {
         let Some(lane) = self.lanes.get_mut(&queued.message.lane) else { return };
-        if queued.aside.is_some() {
-            lane.done(queued.line, queued.position());
+        match queued.aside.is_some() {
+            true => lane.done(queued.line, queued.position()),
+            false => lane.close(queued.line, queued.position()),
+        }
+        if queued.aside.is_some() || self.by_state {
             self.done.push((queued.message.lane, queued.position()));
-        } else {
-            lane.close(queued.line, queued.position());
         }
     }
 

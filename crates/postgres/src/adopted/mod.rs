@@ -41,7 +41,10 @@ use table::Table;
 use take_over::TakeOver;
 use tidegate_core::{
     Outbox, StoreError,
-    outbox::{Claim, ClaimRequest, GiveBack, Settled, Settlement, Share, Shared, TroubleNote},
+    outbox::{
+        Claim, ClaimRequest, GiveBack, Habits, OutboxCapabilities, Relays, Settled, Settlement,
+        Share, Shared, TroubleNote,
+    },
 };
 use tokio_postgres::types::{ToSql, Type};
 
@@ -136,6 +139,14 @@ impl Adopted {
 
 #[async_trait]
 impl Outbox for Adopted {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        OutboxCapabilities {
+            batches: false,
+            relays: Relays::One,
+            ..OutboxCapabilities::log("postgres", Habits::default())
+        }
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         self.share(&request).await
     }

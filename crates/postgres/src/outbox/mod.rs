@@ -24,8 +24,8 @@ use take_over::TakeOver;
 use tidegate_core::{
     Class, Kind, Outbox, StoreError, WorkerId,
     outbox::{
-        Advice, Claim, ClaimRequest, Epoch, GiveBack, Settled, Settlement, Share, Shared,
-        TroubleNote,
+        Advice, Claim, ClaimRequest, Epoch, GiveBack, Habits, OutboxCapabilities, Settled,
+        Settlement, Share, Shared, TroubleNote,
     },
 };
 use tokio::sync::OnceCell;
@@ -107,6 +107,10 @@ impl Postgres {
 
 #[async_trait]
 impl Outbox for Postgres {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        OutboxCapabilities::log("postgres", Habits::default())
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         share::share(self, &request).await
     }

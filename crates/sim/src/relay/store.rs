@@ -15,9 +15,9 @@ use tidegate_core::{
     Class, InspectOutbox, Kind, Memory, Message, MessageId, NewMessage, Outbox, Position, Publish,
     Retain, StoreError,
     outbox::{
-        AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxStatus, Outstanding,
-        Progress, Sealed, Settled, Settlement, Share, Shared, SteerPage, Steered, Stored, Stuck,
-        StuckQuery, TroubleNote,
+        AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxCapabilities,
+        OutboxStatus, Outstanding, Progress, Sealed, Settled, Settlement, Share, Shared, SteerPage,
+        Steered, Stored, Stuck, StuckQuery, TroubleNote,
     },
 };
 use tokio::time::sleep;
@@ -90,6 +90,10 @@ impl View {
 
 #[async_trait]
 impl Outbox for View {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        self.inner.outbox_capabilities()
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         let effect = async {
             let renews = !request.held.is_empty();

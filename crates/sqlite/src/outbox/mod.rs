@@ -17,13 +17,17 @@ use async_trait::async_trait;
 use tidegate_core::{
     Outbox, StoreError,
     outbox::{
-        Claim, ClaimRequest, Epoch, GiveBack, Lane, LaneLease, Settled, Settlement, Share, Shared,
-        TroubleNote,
+        Claim, ClaimRequest, Epoch, GiveBack, Habits, Lane, LaneLease, OutboxCapabilities, Settled,
+        Settlement, Share, Shared, TroubleNote,
     },
 };
 
 #[async_trait]
 impl Outbox for Sqlite {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        OutboxCapabilities::log("sqlite", Habits::default())
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         self.write("share lanes", move |sql| share::share(sql, &request)).await
     }

@@ -12,9 +12,9 @@ use super::{Content, Memory};
 use crate::{
     Fence, Headers, MessageId, Position, StoreError, WorkerId,
     outbox::{
-        Aside, AuditLine, Before, Claim, ClaimRequest, Epoch, GiveBack, HeldKey, KeyHash, LANES,
-        Lag, Lane, Message, OnDead, Origin, Outbox, Settled, Settlement, Share, Shared, StuckState,
-        TroubleNote, Waiting, is_left,
+        Aside, AuditLine, Before, Claim, ClaimRequest, Epoch, GiveBack, Habits, HeldKey, KeyHash,
+        LANES, Lag, Lane, Message, OnDead, Origin, Outbox, OutboxCapabilities, Settled, Settlement,
+        Share, Shared, StuckState, TroubleNote, Waiting, is_left,
     },
 };
 use async_trait::async_trait;
@@ -174,6 +174,10 @@ impl OutboxContent {
 
 #[async_trait]
 impl Outbox for Memory {
+    fn outbox_capabilities(&self) -> OutboxCapabilities {
+        OutboxCapabilities::log("memory", Habits::default())
+    }
+
     async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
         Ok(self.content().share_lanes(request, self.now()))
     }

@@ -30,7 +30,7 @@ use std::{
 };
 use tidegate_core::{
     OutboxStore, StoreError,
-    outbox::{Claim, KeyHash, Settled, Shared},
+    outbox::{Claim, KeyHash, Reads, Settled, Shared},
 };
 use tidegate_pacer::{OutOfRange, Statistics};
 use tokio::{
@@ -245,6 +245,7 @@ impl<'r> Work<'r> {
         events.spawn(async move { published(store).await });
         let mut flow = Flow::new(relay.plan.clone());
         flow.stalled_after = relay.options.stalled_after;
+        flow.by_state = relay.store.outbox_capabilities().reads == Reads::ByState;
         Self {
             relay,
             flow,
