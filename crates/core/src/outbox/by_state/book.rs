@@ -55,7 +55,8 @@ impl AsideRow {
         self.state == StuckState::Dead && self.then == OnDead::Skip
     }
 
-    fn held_key(&self) -> Option<HeldKey> {
+    /// The key that it is of, if it has one.
+    pub fn held_key(&self) -> Option<HeldKey> {
         Some(HeldKey { lane: self.lane, sink: self.sink.clone(), key: self.key? })
     }
 
@@ -202,7 +203,12 @@ impl AsideBook {
             touched.extend(row.held_key());
             self.insert(position, row);
         }
-        touched.into_iter().filter(|key| self.tend(key, now)).collect()
+        self.free(touched, now)
+    }
+
+    /// Those of some keys that nothing holds. Of the others, the first that waits is due.
+    pub fn free(&mut self, keys: impl IntoIterator<Item = HeldKey>, now: Duration) -> Vec<HeldKey> {
+        keys.into_iter().filter(|key| self.tend(key, now)).collect()
     }
 
     /// Makes the first that waits of a key due, unless one before it holds the key; all others wait. Returns whether

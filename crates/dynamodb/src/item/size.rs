@@ -1,0 +1,33 @@
+//! How large an item is, by DynamoDB's own rules: they decide what is refused, and what is charged.
+
+use super::Item;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+/// DynamoDB refuses items that are larger.
+pub const MAX_ITEM_BYTES: usize = 400 << 10;
+
+/// The bytes of an item: its names and its values.
+pub fn size(item: &Item) -> usize {
+    item.iter().map(|(name, value)| name.len() + value_size(value)).sum()
+}
+
+fn value_size(value: &AttributeValue) -> usize {
+    // A list or a map costs three bytes, and one more for each of its members.
+    const COLLECTION: usize = 3;
+    match value {
+        AttributeValue::S(text) => text.len(),
+        AttributeValue::B(bytes) => bytes.as_ref().len(),
+        // Two digits to a byte, and a byte for the sign and the point.
+        AttributeValue::N(digits) => digits.len().div_ceil(2) + 1,
+        AttributeValue::L(values) => {
+            COLLECTION + values.iter().map(|value| 1 + value_size(value)).sum::<usize>()
+        }
+        AttributeValue::M(values) => COLLECTION + values.len() + size(values),
+        AttributeValue::Ss(texts) => texts.iter().map(String::len).sum(),
+        AttributeValue::Ns(numbers) => {
+            numbers.iter().map(|digits| digits.len().div_ceil(2) + 1).sum()
+        }
+        AttributeValue::Bs(values) => values.iter().map(|bytes| bytes.as_ref().len()).sum(),
+        _ => 1,
+    }
+}

@@ -1,0 +1,215 @@
+//! The outbox in the cloud: DynamoDB, in the table that Brighter's outbox has.
+//!
+//! Messages are read by state ([`StateOutbox`]). What Brighter's applications wrote is relayed as it is, and what
+//! Tidegate writes is read by Brighter's own sweeper. What Tidegate must remember besides (who relays what, what
+//! failed and why) is in a side table.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | `item`, `shard`, `ticks` | messages as Brighter's table has them; pure |
+//! | `tables` | the tables and their indexes: made, checked, upgraded |
+//! | `leases`, `share` | who has which lanes |
+//! | `read` | finds messages that are outstanding, by scan or in order by query |
+//! | `aside`, `settle` | marks what is done, and keeps what is not |
+//! | `publish` | writes messages, also into a caller's transaction |
+//! | `inspect`, `steer`, `retain` | for people |
+//! | `client`, `batch`, `usage` | pace, deadlines, and what was used |
+
+mod address;
+mod aside;
+mod batch;
+mod client;
+mod error;
+mod inspect;
+mod item;
+mod leases;
+mod publish;
+mod read;
+mod retain;
+mod settle;
+mod shard;
+mod share;
+mod steer;
+mod tables;
+mod ticks;
+mod transport;
+mod trouble;
+mod usage;
+
+pub use address::{Address, Billing, Indexes, is_address};
+pub use batch::Missing;
+pub use publish::check_transaction;
+pub use tables::script;
+pub use ticks::Ticks;
+pub use usage::{Cost, Usage};
+
+use aside::Loading;
+use async_trait::async_trait;
+use client::Client;
+use leases::Watch;
+use read::Finder;
+use retain::SealedSets;
+use std::{
+    sync::{Mutex, MutexGuard},
+    time::{Duration, SystemTime},
+};
+use tables::Layout;
+use tidegate_core::{
+    StoreError,
+    outbox::{
+        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
+        StateOutbox, TroubleNote, WhoseClock,
+        by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
+    },
+};
+
+/// A table of messages, as an outbox.
+pub struct DynamoDb {
+    client: Client,
+    read: ReadMessages,
+    relay: tokio::sync::Mutex<RelayState>,
+    /// What waits in the lanes of this relay.
+    book: Mutex<AsideBook>,
+    /// Held while what was set aside is written, or read anew.
+    writing: tokio::sync::Mutex<()>,
+    finder: Mutex<Finder>,
+    layout: Mutex<Layout>,
+    sealed: Mutex<SealedSets>,
+    publisher: publish::Publisher,
+}
+
+/// What this process knows as a relay.
+#[derive(Default)]
+struct RelayState {
+    /// What it wrote last to say that it lives.
+    beat: Option<i64>,
+    watch: Watch,
+    /// Lanes that were leased, while what waits there is read.
+    loading: Option<Loading>,
+    /// How often people had decided about the dead, when it was looked last.
+    steered: Option<i64>,
+}
+
+/// Requests cost money: an idle relay asks every now and then.
+const HABITS: Habits =
+    Habits { poll: Duration::from_millis(2_700), lease: Duration::from_secs(30) };
+
+/// DynamoDB's own bound on a transaction.
+const MAX_ACTIONS: usize = 100;
+
+impl DynamoDb {
+    /// Connects. Finds region and credentials as the AWS SDK does; sends nothing yet.
+    pub async fn connect(address: &str) -> Result<Self, StoreError> {
+        Self::open(Address::parse(address)?).await
+    }
+
+    /// The same with an address that was read before.
+    pub async fn open(address: Address) -> Result<Self, StoreError> {
+        Ok(Self {
+            client: Client::connect(address).await?,
+            read: ReadMessages::default(),
+            relay: Default::default(),
+            book: Mutex::default(),
+            writing: Default::default(),
+            finder: Mutex::default(),
+            layout: Mutex::default(),
+            sealed: Mutex::default(),
+            publisher: Default::default(),
+        })
+    }
+
+    /// What the address says.
+    pub fn address(&self) -> &Address {
+        &self.client.address
+    }
+
+    /// What was asked of DynamoDB so far, and what that cost.
+    pub fn usage(&self) -> Usage {
+        self.client.usage()
+    }
+
+    /// What people should know when a relay starts, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let age = self.address().min_age.as_secs_f64();
+        vec![
+            format!(
+                "messages of a key and topic are delivered in the order of their creation, as publishers' clocks have \
+                 it; messages of the last {age} s wait, because indexes lag behind"
+            ),
+            "applications that call `Post` or `ClearOutbox` send their messages themselves, and Brighter's sweeper \
+             sends what is left: let applications deposit without clearing and stop the sweeper, or set `min_age` in \
+             the address to more than they need"
+                .to_owned(),
+        ]
+    }
+
+    /// This machine's time since 1970: DynamoDB has no clock that could be asked.
+    fn now(&self) -> Duration {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+
+    fn book(&self) -> MutexGuard<'_, AsideBook> {
+        self.book.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn finder(&self) -> MutexGuard<'_, Finder> {
+        self.finder.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// Whether an index of outstanding messages has whole messages. Looks at the table once.
+    async fn index_has_all(&self, index: &str) -> Result<bool, StoreError> {
+        let known = || self.layout.lock().expect("nothing panics while it holds the lock").clone();
+        if known() == Layout::default() {
+            self.learn_layout().await?;
+        }
+        Ok(known().has_all(index))
+    }
+
+    async fn learn_layout(&self) -> Result<(), StoreError> {
+        let layout = self.client.layout(&self.address().table).await?.unwrap_or_default();
+        *self.layout.lock().expect("nothing panics while it holds the lock") = layout;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl StateOutbox for DynamoDb {
+    fn state_capabilities(&self) -> OutboxCapabilities {
+        OutboxCapabilities {
+            name: "dynamodb",
+            reads: Reads::ByState,
+            order: KeyOrder::If(
+                "of one topic, if the clocks of its publishers and the lag of indexes differ by less than min_age",
+            ),
+            clock: WhoseClock::Relay,
+            relays: Relays::Many,
+            largest_transaction: Some(MAX_ACTIONS),
+            batches: false,
+            habits: HABITS,
+        }
+    }
+
+    fn read_messages(&self) -> &ReadMessages {
+        &self.read
+    }
+
+    async fn share_state(&self, request: Share) -> Result<Shared, StoreError> {
+        self.share(&request).await
+    }
+
+    async fn read_pending(&self, request: PendingRequest) -> Result<Pending, StoreError> {
+        self.pending(&request).await
+    }
+
+    async fn mark(&self, marks: Marks) -> Result<Settled, StoreError> {
+        self.settle(marks).await
+    }
+
+    async fn give_back_state(&self, request: GiveBack) -> Result<(), StoreError> {
+        self.give_back(&request).await
+    }
+
+    async fn note_troubled(&self, note: TroubleNote) -> Result<(), StoreError> {
+        self.note(&note).await
+    }
+}

@@ -1,0 +1,12 @@
+//! The two tables: Brighter's, with the messages, and one beside it for leases and what was set aside.
+
+mod create;
+mod layout;
+mod migrate;
+
+pub use create::script;
+pub(crate) use layout::Layout;
+
+/// The side table's keys.
+pub(crate) const SCOPE: &str = "Scope";
+pub(crate) const NAME: &str = "Name";
