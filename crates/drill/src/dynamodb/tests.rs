@@ -42,7 +42,7 @@ proptest! {
             }
             for (item, states) in &dues {
                 // A state is late no longer than the latest before it.
-                let expected = (0..states.len()).filter(|n| states[..=*n].iter().all(|due| *due <= now)).next_back();
+                let expected = (0..states.len()).rfind(|n| states[..=*n].iter().all(|due| *due <= now));
                 prop_assert_eq!(shown.get(item).copied(), expected);
             }
         }
