@@ -62,7 +62,7 @@ const FOR_MESSAGES: [&str; 9] =
     ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis", "sqs", "sns"];
 
 /// Sinks whose messages can be laid out for consumers of another library.
-const WITH_ENVELOPE: [&str; 3] = ["kafka", "amqp", "redis"];
+const WITH_ENVELOPE: [&str; 5] = ["kafka", "amqp", "redis", "sqs", "sns"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
