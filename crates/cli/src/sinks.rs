@@ -325,6 +325,29 @@ mod tests {
         }
     }
 
+    /// An envelope that does not exist tells who was asked for it.
+    #[cfg(all(feature = "kafka", feature = "amqp", feature = "redis", feature = "aws"))]
+    #[test]
+    fn the_envelope_of_an_outbox_is_for_sinks_that_can_have_one() {
+        let refused = |declared: &str, envelope| {
+            let declared: Table = declared.parse().unwrap();
+            let made = planned("it", &declared, &Protected::default(), Some(envelope));
+            made.err().map(|error| format!("{error:#}"))
+        };
+        for sink in [
+            "kind = 'kafka'\nbrokers = ['h:1']",
+            "kind = 'amqp'\nurl = 'amqps://h'",
+            "kind = 'redis'\nurl = 'rediss://h'",
+            "kind = 'sqs'\nqueue = 'https://sqs.eu-west-1.amazonaws.com/1/q'",
+            "kind = 'sns'\ntopic = 'arn:aws:sns:eu-west-1:1:t'",
+        ] {
+            assert!(refused(sink, "odd").unwrap().contains("`envelope`"), "{sink}");
+            assert_eq!(refused(sink, "brighter"), None);
+            assert_eq!(refused(&format!("{sink}\nenvelope = 'tidegate'"), "odd"), None);
+        }
+        assert_eq!(refused("kind = 'stdout'", "odd"), None);
+    }
+
     /// Every sink that the documentation declares can be used as it stands there.
     #[test]
     fn sinks_in_the_documentation_can_be_used() {
