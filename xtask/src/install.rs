@@ -1,5 +1,6 @@
 //! Finds the programs that the tests need, and installs them where that is possible.
 
+mod dynoxide;
 mod moto;
 mod nats;
 mod python;
@@ -36,7 +37,9 @@ pub struct Tools {
     /// What Erlang's nodes find each other by.
     pub epmd: PathBuf,
     pub redis: PathBuf,
-    /// A Python that has what plays AWS.
+    /// What plays DynamoDB.
+    pub dynoxide: PathBuf,
+    /// A Python that has what plays SQS and SNS.
     pub moto: PathBuf,
     /// One that has a driver for PostgreSQL.
     python: PathBuf,
@@ -89,6 +92,7 @@ fn find(find_python: fn() -> Result<PathBuf, Missing>) -> Result<Tools, Vec<Miss
         rabbitmq: found(find_in(DEBIAN_RABBITMQ, "rabbitmq-server", "rabbitmq-server")),
         epmd: found(find_program("epmd", "rabbitmq-server", None)),
         redis: found(find_program("redis-server", "redis-server", None)),
+        dynoxide: found(dynoxide::find_or_download()),
         moto: found(moto::find_or_download()),
         python: found(find_python()),
     };

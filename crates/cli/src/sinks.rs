@@ -62,7 +62,7 @@ const FOR_MESSAGES: [&str; 9] =
     ["qdrant", "file", "stdout", "kafka", "nats", "amqp", "redis", "sqs", "sns"];
 
 /// Sinks whose messages can be laid out for consumers of another library.
-const WITH_ENVELOPE: [&str; 3] = ["kafka", "amqp", "redis"];
+const WITH_ENVELOPE: [&str; 5] = ["kafka", "amqp", "redis", "sqs", "sns"];
 
 /// Makes the sink that was asked for. Nothing is sent.
 pub fn open(app: &App, to: &str, flags: &SinkFlags, pace: &PaceFlags) -> Result<OpenSink> {
@@ -323,6 +323,29 @@ mod tests {
         ] {
             assert_eq!(shown(url), expected);
         }
+    }
+
+    /// An envelope that does not exist tells who was asked for it.
+    #[cfg(all(feature = "kafka", feature = "amqp", feature = "redis", feature = "aws"))]
+    #[test]
+    fn the_envelope_of_an_outbox_is_for_sinks_that_can_have_one() {
+        let refused = |declared: &str, envelope| {
+            let declared: Table = declared.parse().unwrap();
+            let made = planned("it", &declared, &Protected::default(), Some(envelope));
+            made.err().map(|error| format!("{error:#}"))
+        };
+        for sink in [
+            "kind = 'kafka'\nbrokers = ['h:1']",
+            "kind = 'amqp'\nurl = 'amqps://h'",
+            "kind = 'redis'\nurl = 'rediss://h'",
+            "kind = 'sqs'\nqueue = 'https://sqs.eu-west-1.amazonaws.com/1/q'",
+            "kind = 'sns'\ntopic = 'arn:aws:sns:eu-west-1:1:t'",
+        ] {
+            assert!(refused(sink, "odd").unwrap().contains("`envelope`"), "{sink}");
+            assert_eq!(refused(sink, "brighter"), None);
+            assert_eq!(refused(&format!("{sink}\nenvelope = 'tidegate'"), "odd"), None);
+        }
+        assert_eq!(refused("kind = 'stdout'", "odd"), None);
     }
 
     /// Every sink that the documentation declares can be used as it stands there.

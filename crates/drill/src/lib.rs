@@ -1,5 +1,5 @@
-//! An HTTP service on loopback that throttles as declared; and in [`postgres`] private servers that crash and fail
-//! over.
+//! An HTTP service on loopback that throttles as declared; in [`postgres`] private servers that crash and fail
+//! over; and in [`dynamodb`] a proxy that does what DynamoDB does to its clients.
 //!
 //! Sinks are tested against it over real sockets, and a load can be tried against the limits that
 //! the real destination is said to have: so many requests in flight, so many per second, budgets
@@ -37,6 +37,7 @@ mod app;
 mod counters;
 mod crew;
 mod dataverse;
+pub mod dynamodb;
 mod exchange;
 mod execution;
 mod guard;

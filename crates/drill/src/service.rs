@@ -4,10 +4,13 @@
 mod tls;
 
 use crate::{app::App, counters::Counters, routes, spec::Spec};
-use axum::Router;
-use hyper::server::conn::http1;
+use axum::{Router, body::Body};
+use hyper::{
+    Request, Response, body::Incoming, server::conn::http1, service::Service as HttpService,
+};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use std::{
+    error::Error,
     fmt,
     io::{self, ErrorKind},
     net::{Ipv4Addr, SocketAddr},
@@ -53,7 +56,8 @@ impl Service {
         let addr = listener.local_addr()?;
         let app = Arc::new(App::new(spec));
         let (stop, stopped) = oneshot::channel();
-        let (router, counted) = (routes::router(Arc::clone(&app)), Arc::clone(&app));
+        let router = TowerToHyperService::new(routes::router(Arc::clone(&app)));
+        let counted = Arc::clone(&app);
         let connected = move || counted.ledger().count_connection();
         let task = runtime.spawn(serve(listener, security, router, connected, stopped));
         Ok(Self { addr, scheme, app, stop: Some(stop), task })
@@ -109,7 +113,32 @@ fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A router that is served on a free loopback port, without TLS. It stops when this is dropped.
+/// What answers requests. Where it fails, the connection is closed without an answer.
+pub(crate) trait Answers:
+    HttpService<
+        Request<Incoming>,
+        Response = Response<Body>,
+        Error: Into<Box<dyn Error + Send + Sync>>,
+        Future: Send,
+    > + Clone
+    + Send
+    + 'static
+{
+}
+
+impl<S> Answers for S where
+    S: HttpService<
+            Request<Incoming>,
+            Response = Response<Body>,
+            Error: Into<Box<dyn Error + Send + Sync>>,
+            Future: Send,
+        > + Clone
+        + Send
+        + 'static
+{
+}
+
+/// A service on a free loopback port, without TLS. It stops when this is dropped.
 pub(crate) struct Listener {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -118,11 +147,15 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub fn start(router: Router) -> io::Result<Self> {
+        Self::serve(TowerToHyperService::new(router))
+    }
+
+    pub fn serve(service: impl Answers) -> io::Result<Self> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         let listener = listen((Ipv4Addr::LOCALHOST, 0).into())?;
         let addr = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
-        let task = runtime.spawn(serve(listener, Security::None, router, || {}, stopped));
+        let task = runtime.spawn(serve(listener, Security::None, service, || {}, stopped));
         Ok(Self { addr, stop: Some(stop), task })
     }
 
@@ -147,7 +180,7 @@ impl Drop for Listener {
 async fn serve(
     listener: TcpListener,
     security: Security,
-    router: Router,
+    service: impl Answers,
     connected: impl Fn(),
     mut stopped: oneshot::Receiver<()>,
 ) {
@@ -160,7 +193,7 @@ async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     connected();
-                    connections.spawn(connection(stream, security.clone(), router.clone()));
+                    connections.spawn(connection(stream, security.clone(), service.clone()));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
@@ -171,10 +204,9 @@ async fn serve(
 }
 
 /// Serves one connection. What goes wrong on it is the client's to notice.
-async fn connection(stream: TcpStream, security: Security, router: Router) {
+async fn connection(stream: TcpStream, security: Security, service: impl Answers) {
     // Answers are small and must not wait for more to come.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router);
     match security {
         Security::None => {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;

@@ -2,6 +2,7 @@
 //! guard is dropped.
 
 mod daemon;
+mod dynoxide;
 mod moto;
 mod nats;
 mod pgbouncer;
@@ -10,6 +11,7 @@ mod redis;
 
 use crate::install::Tools;
 use anyhow::{Context, Result};
+use dynoxide::Dynoxide;
 use moto::Moto;
 use nats::Nats;
 use pgbouncer::Pgbouncer;
@@ -29,6 +31,7 @@ pub struct Servers {
     nats: Nats,
     rabbitmq: Rabbitmq,
     redis: Redis,
+    dynoxide: Dynoxide,
     moto: Moto,
     directory: TempDir,
 }
@@ -52,13 +55,14 @@ impl Servers {
             Pgbouncer::start(&tools.pgbouncer, directory.path(), postgres.port(), user)?;
         let nats = Nats::start(&tools.nats, directory.path(), user)?;
         let redis = Redis::start(&tools.redis, directory.path(), user)?;
+        let dynoxide = Dynoxide::start(&tools.dynoxide, directory.path())?;
         rabbitmq.await_listening()?;
         moto.await_listening()?;
-        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, moto, directory })
+        Ok(Self { pgbouncer, postgres, nats, rabbitmq, redis, dynoxide, moto, directory })
     }
 
     /// How the tests find the servers.
-    pub fn environment(&self) -> [(&'static str, String); 6] {
+    pub fn environment(&self) -> [(&'static str, String); 7] {
         let postgres = |port: u16| format!("postgres://postgres@127.0.0.1:{port}/postgres");
         [
             ("TIDEGATE_TEST_POSTGRES", postgres(self.postgres.port())),
@@ -66,6 +70,7 @@ impl Servers {
             ("TIDEGATE_TEST_NATS", format!("nats://127.0.0.1:{}", self.nats.port())),
             ("TIDEGATE_TEST_RABBITMQ", format!("amqp://127.0.0.1:{}", self.rabbitmq.port())),
             ("TIDEGATE_TEST_REDIS", format!("redis://127.0.0.1:{}", self.redis.port())),
+            ("TIDEGATE_TEST_DYNAMODB", format!("http://127.0.0.1:{}", self.dynoxide.port())),
             ("TIDEGATE_TEST_MOTO", format!("http://127.0.0.1:{}", self.moto.port())),
         ]
     }

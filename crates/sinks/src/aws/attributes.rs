@@ -77,9 +77,12 @@ fn json(rest: &[(&str, &str)]) -> String {
     for (name, value) in rest {
         object.entry(*name).or_insert(*value);
     }
-    let text = serde_json::to_string(&object).unwrap_or_default();
-    // JSON escapes control characters by itself, and leaves these two as they are.
-    text.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
+    escaped(&serde_json::to_string(&object).unwrap_or_default())
+}
+
+/// JSON that AWS takes. It escapes control characters by itself, and leaves these two as they are.
+pub fn escaped(json: &str) -> String {
+    json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
 #[cfg(test)]

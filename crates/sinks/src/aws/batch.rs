@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn entry(size: usize) -> Entry {
-        Entry { body: "x".repeat(size), attributes: Vec::new(), fifo: None }
+        Entry { body: "x".repeat(size), attributes: Vec::new(), subject: None, fifo: None }
     }
 
     fn packed(sizes: &[usize], limit: usize) -> Vec<Vec<usize>> {

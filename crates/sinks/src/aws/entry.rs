@@ -24,6 +24,8 @@ pub struct Entry {
     pub body: String,
     /// Names and values.
     pub attributes: Vec<(String, String)>,
+    /// What SNS shows beside the body. SQS has none.
+    pub subject: Option<String>,
     /// What FIFO queues and topics need.
     pub fifo: Option<Fifo>,
 }
@@ -49,13 +51,15 @@ impl Entry {
             let group = item.key.map_or_else(|| deduplication.clone(), fit);
             Fifo { group: group.into_owned(), deduplication: deduplication.into_owned() }
         });
-        Ok(Self { body, attributes: attributes(item, encoding), fifo })
+        Ok(Self { body, attributes: attributes(item, encoding), subject: None, fifo })
     }
 
-    /// How much of a batch it takes: AWS counts the body, and each attribute's name, type and value.
+    /// How much of a batch it takes: AWS counts the body, and each attribute's name, type and value. The subject is
+    /// counted, too, to be safe.
     pub fn size(&self) -> usize {
         let attribute = |(name, value): &(String, String)| name.len() + TYPE.len() + value.len();
-        self.body.len() + self.attributes.iter().map(attribute).sum::<usize>()
+        let subject = self.subject.as_ref().map_or(0, String::len);
+        self.body.len() + self.attributes.iter().map(attribute).sum::<usize>() + subject
     }
 }
 
@@ -69,7 +73,7 @@ fn body(payload: &[u8]) -> (String, Option<&'static str>) {
 
 /// An id as AWS wants it: 1 to 128 letters, digits and punctuation. What is none becomes a hash, which
 /// is always the same for the same text.
-fn fit(text: &str) -> Cow<'_, str> {
+pub(super) fn fit(text: &str) -> Cow<'_, str> {
     if (1..=MAX_ID).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(text);
     }

@@ -7,6 +7,7 @@
 //! | `http.rs` | the SDK's requests, sent by the sinks' own client |
 //! | `place.rs` | which queue or topic an item goes to |
 //! | `attributes.rs`, `entry.rs` | an item → an entry of a batch |
+//! | `brighter.rs` | the same for consumers that are written with Brighter |
 //! | `batch.rs` | entries → calls that fit the limits |
 //! | `code.rs`, `answer.rs` | what AWS says → what became of the entries |
 //! | `publish.rs` | the order in which this happens |
@@ -17,6 +18,7 @@
 mod answer;
 mod attributes;
 mod batch;
+mod brighter;
 mod code;
 mod config;
 mod connection;
@@ -27,6 +29,7 @@ mod publish;
 
 pub use answer::{Failed, Refusal, Told};
 pub use batch::Call;
+pub use brighter::Layout;
 pub use config::{Access, MAX_GROUP};
 pub use entry::{Entry, TYPE};
 pub use place::{Naming, Places};

@@ -3,11 +3,13 @@
 use super::{
     answer::{Judged, Refusal, Scene, Told, judge},
     batch::{Call, pack},
+    brighter::{self, Layout},
     connection::Reach,
     entry::Entry,
     place::Places,
 };
 use crate::{
+    Envelope,
     broker::{Protocol, Reply},
     failure::Failure,
 };
@@ -30,6 +32,8 @@ pub trait Service: Send + Sync {
     const SEND: &'static str;
     /// … and whoever looks.
     const LOOK: &'static str;
+    /// How it lays out messages for consumers that are written with Brighter.
+    const BRIGHTER: Layout;
 
     fn client(found: &SdkConfig) -> Self::Client;
 
@@ -47,6 +51,8 @@ pub struct Publisher<S> {
     pub places: Places,
     /// The most bytes in a call, and in a message.
     pub limit: usize,
+    /// Whose consumers read the messages.
+    pub envelope: Envelope,
 }
 
 /// A client that knows where it is and who it is.
@@ -56,14 +62,17 @@ pub struct Connection<C> {
 }
 
 impl<S: Service> Publisher<S> {
-    pub fn new(reach: Reach, places: Places, limit: usize) -> Self {
-        Self { service: std::marker::PhantomData, reach, places, limit }
+    pub fn new(reach: Reach, places: Places, limit: usize, envelope: Envelope) -> Self {
+        Self { service: std::marker::PhantomData, reach, places, limit, envelope }
     }
 
     /// The entry for an item, and where it goes; or what is wrong with the item.
     fn entry(&self, item: &Item<'_>) -> Result<(String, Entry), String> {
         let place = self.places.of(item)?;
-        let entry = Entry::new(item, &place)?;
+        let entry = match self.envelope {
+            Envelope::Tidegate => Entry::new(item, &place)?,
+            Envelope::Brighter => brighter::entry(item, &place, S::BRIGHTER)?,
+        };
         let (size, limit, service) = (entry.size(), self.limit, S::NAME);
         if size > limit {
             return Err(format!(

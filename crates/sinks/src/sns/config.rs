@@ -1,7 +1,7 @@
 //! What a user declares of an SNS sink.
 
 use crate::{
-    Allowed, ConfigError, SecretSource,
+    Allowed, ConfigError, Envelope, SecretSource,
     aws::{Access, MAX_GROUP, Naming, Places},
     config::{max_group, timeout},
     seconds,
@@ -26,6 +26,9 @@ pub struct Config {
     /// The topic's ARN. `{topic}`, `{key}` and `{header:NAME}` in its name stand for an item's own. One
     /// whose name ends with `.fifo` is a FIFO topic.
     pub topic: String,
+    /// Whose consumers read the messages; by default those that the page of the sink tells of.
+    #[serde(default)]
+    pub envelope: Envelope,
     /// Where the topic is: as its ARN says.
     pub region: Option<String>,
     /// Where the service is, if it is not Amazon's own.

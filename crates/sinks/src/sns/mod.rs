@@ -12,7 +12,8 @@ pub use config::Config;
 
 use crate::{
     ConfigError, Env,
-    aws::{Call, Publisher, Refusal, Service, Told, settled},
+    aws::{Call, Layout, Publisher, Refusal, Service, Told, settled},
+    brighter,
     broker::Broker,
     failure::Failure,
 };
@@ -32,7 +33,7 @@ impl Sns {
         let (topics, timeout) = (config.topics()?, config.timeout()?);
         let region = config::region_of(topics.prefix());
         let reach = config.access(region).reach(env)?;
-        let publisher = Publisher::new(reach, topics, config::MAX_BYTES);
+        let publisher = Publisher::new(reach, topics, config::MAX_BYTES, config.envelope);
         Ok(Self(Broker::new("sns", publisher, config.max_group()?, timeout)))
     }
 }
@@ -48,6 +49,7 @@ impl Service for Topics {
     const KIND: &'static str = "topic";
     const SEND: &'static str = "sns:Publish";
     const LOOK: &'static str = "sns:GetTopicAttributes";
+    const BRIGHTER: Layout = brighter::sns::notification;
 
     fn client(found: &SdkConfig) -> Client {
         Client::new(found)

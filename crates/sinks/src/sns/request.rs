@@ -14,6 +14,7 @@ pub fn entries(call: &Call) -> Result<Vec<PublishBatchRequestEntry>, BuildError>
 fn request(number: usize, entry: &Entry) -> Result<PublishBatchRequestEntry, BuildError> {
     let mut request =
         PublishBatchRequestEntry::builder().id(number.to_string()).message(&entry.body);
+    request = request.set_subject(entry.subject.clone());
     for (name, value) in &entry.attributes {
         let value = MessageAttributeValue::builder().data_type(TYPE).string_value(value).build()?;
         request = request.message_attributes(name, value);

@@ -1,7 +1,7 @@
 //! What a user declares of an SQS sink.
 
 use crate::{
-    Allowed, ConfigError, SecretSource,
+    Allowed, ConfigError, Envelope, SecretSource,
     aws::{Access, MAX_GROUP, Naming, Places},
     config::{max_group, service_url, timeout},
     seconds,
@@ -31,6 +31,9 @@ pub struct Config {
     pub queue: String,
     /// The most bytes in a message, and in a request: up to 1,048,576, by default 262,144.
     pub max_bytes: Option<usize>,
+    /// Whose consumers read the messages; by default those that the page of the sink tells of.
+    #[serde(default)]
+    pub envelope: Envelope,
     /// Where the queue is; by default where its URL says, or else as the AWS SDK finds it.
     pub region: Option<String>,
     /// Where the service is, if it is not Amazon's own.

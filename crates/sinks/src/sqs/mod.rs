@@ -12,7 +12,8 @@ pub use config::Config;
 
 use crate::{
     ConfigError, Env,
-    aws::{Call, Publisher, Refusal, Service, Told, settled},
+    aws::{Call, Layout, Publisher, Refusal, Service, Told, settled},
+    brighter,
     broker::Broker,
     failure::Failure,
 };
@@ -32,7 +33,7 @@ impl Sqs {
         let (queues, timeout) = (config.queues()?, config.timeout()?);
         let region = config::region_of(queues.prefix());
         let reach = config.access(region.as_deref()).reach(env)?;
-        let publisher = Publisher::new(reach, queues, config.max_bytes()?);
+        let publisher = Publisher::new(reach, queues, config.max_bytes()?, config.envelope);
         Ok(Self(Broker::new("sqs", publisher, config.max_group()?, timeout)))
     }
 }
@@ -48,6 +49,7 @@ impl Service for Queues {
     const KIND: &'static str = "queue";
     const SEND: &'static str = "sqs:SendMessage";
     const LOOK: &'static str = "sqs:GetQueueAttributes";
+    const BRIGHTER: Layout = brighter::sqs::message;
 
     fn client(found: &SdkConfig) -> Client {
         Client::new(found)

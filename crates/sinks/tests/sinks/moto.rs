@@ -47,6 +47,11 @@ pub async fn topic(name: &str) -> String {
 
 /// A new queue that gets all of a topic, as it was published.
 pub async fn subscribed(topic: &str, name: &str) -> String {
+    subscribe(topic, name, true).await
+}
+
+/// The same; if not `raw`, what the queue gets is a JSON object that tells of the notification.
+pub async fn subscribe(topic: &str, name: &str, raw: bool) -> String {
     let queue = queue(name).await;
     let asked = json!({ "QueueUrl": queue, "AttributeNames": ["QueueArn"] });
     let found = sqs("GetQueueAttributes", &asked).await;
@@ -56,7 +61,7 @@ pub async fn subscribed(topic: &str, name: &str) -> String {
         ("Protocol", "sqs"),
         ("Endpoint", arn),
         ("Attributes.entry.1.key", "RawMessageDelivery"),
-        ("Attributes.entry.1.value", "true"),
+        ("Attributes.entry.1.value", if raw { "true" } else { "false" }),
     ];
     sns("Subscribe", &form.map(|(name, value)| (name.to_owned(), value.to_owned()))).await;
     queue

@@ -6,6 +6,10 @@ mod amqp;
 mod kafka;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "aws")]
+mod sns;
+#[cfg(feature = "aws")]
+mod sqs;
 
 use std::time::{Duration, UNIX_EPOCH};
 use tidegate_core::{Headers, sink::Item};
