@@ -159,6 +159,23 @@ impl Client {
         Self { http: legacy::Client::builder(TokioExecutor::new()).build_http(), url }
     }
 
+    /// How many tables have a name that is this one, or goes on behind it with a dot.
+    pub async fn tables(&self, name: &str) -> usize {
+        let (mut body, mut count) = (json!({}), 0);
+        let is_mine = |it: &&Value| {
+            let rest = it.as_str().unwrap().strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        loop {
+            let page = self.ask("ListTables", &body).await;
+            count += page["TableNames"].as_array().unwrap().iter().filter(is_mine).count();
+            match page.get("LastEvaluatedTableName") {
+                Some(last) => body["ExclusiveStartTableName"] = last.clone(),
+                None => return count,
+            }
+        }
+    }
+
     /// Sends a request that must succeed.
     pub async fn ask(&self, operation: &str, body: &Value) -> Value {
         self.send(operation, body).await.unwrap().unwrap_or_else(|refused| panic!("{refused:?}"))
