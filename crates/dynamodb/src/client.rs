@@ -6,7 +6,7 @@ use crate::{
     transport::Transport,
     usage::{Answer, Meter, Usage},
 };
-use aws_config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_dynamodb::{
     error::SdkError,
     operation::transact_write_items::{TransactWriteItemsError, TransactWriteItemsOutput},
@@ -27,6 +27,9 @@ const AT_ONCE: u32 = 16;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How often a request is sent again whose connection broke.
+const REPEATS: u32 = 3;
+
 /// A connection to the tables of one outbox.
 pub(crate) struct Client {
     pub sdk: aws_sdk_dynamodb::Client,
@@ -36,49 +39,52 @@ pub(crate) struct Client {
     clock: PaceClock,
     reads: Gate,
     writes: Gate,
+    /// For leases, which no throttled message may hold up: a relay that cannot say that it lives loses its lanes.
+    leases: Gate,
 }
 
 impl Client {
     /// Finds region and credentials as the AWS SDK does. Sends nothing yet.
     pub async fn connect(address: Address) -> Result<Self, StoreError> {
-        let broken = |told: String| {
-            StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", told)
-        };
-        let transport = Transport::new()
-            .map_err(|error| broken(format!("there is no client for HTTPS: {error}")))?;
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(transport);
+        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(transport()?);
         if let Some(region) = &address.region {
             loader = loader.region(Region::new(region.clone()));
-        }
-        if let Some(endpoint) = &address.endpoint {
-            loader = loader.endpoint_url(endpoint);
         }
         if let Some(profile) = &address.profile {
             loader = loader.profile_name(profile);
         }
-        let found = loader.load().await;
-        if found.region().is_none() {
+        Self::configured(address, loader.load().await)
+    }
+
+    /// With the region and the credentials of a configuration.
+    pub fn configured(address: Address, config: SdkConfig) -> Result<Self, StoreError> {
+        if config.region().is_none() {
             return Err(broken(
-                "no AWS region is known: add `region=REGION` to the address, or set AWS_REGION"
-                    .to_owned(),
+                "no AWS region is known: add `region=REGION` to the address, or set AWS_REGION",
             ));
         }
-        let config = found
+        let mut builder = config
             .into_builder()
+            .http_client(transport()?)
             // Requests are repeated here, where the pace is known.
             .retry_config(RetryConfig::disabled())
-            .timeout_config(TimeoutConfig::disabled())
-            .build();
+            .timeout_config(TimeoutConfig::disabled());
+        if let Some(endpoint) = &address.endpoint {
+            builder = builder.endpoint_url(endpoint);
+        }
         let options = Options { max: MOST_AT_ONCE, start: Some(AT_ONCE), ..Options::default() };
         let pacer = Pacer::new(options, [address.table.clone()])
             .map_err(|error| broken(format!("the table has no pace: {error}")))?;
+        let leases = Pacer::new(Options::default(), [address.side_table.clone()])
+            .map_err(|error| broken(format!("the table has no pace: {error}")))?;
         Ok(Self {
-            sdk: aws_sdk_dynamodb::Client::new(&config),
+            sdk: aws_sdk_dynamodb::Client::new(&builder.build()),
             place: address.place(),
             meter: Meter::default(),
             clock: PaceClock(Instant::now()),
             reads: pacer.gate("read"),
             writes: pacer.gate("write"),
+            leases: leases.gate("lease"),
             address,
         })
     }
@@ -98,32 +104,50 @@ impl Client {
         E: Error + ProvideErrorMetadata + 'static,
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
-        self.paced(operation, send, |error| judge(operation, &self.place, error)).await
+        let gate = if O::WRITES { &self.writes } else { &self.reads };
+        self.paced(gate, operation, send, |error| judge(operation, &self.place, error)).await
     }
 
-    /// Carries out a transaction. `token` makes a copy that arrives late the same transaction.
+    /// The same for leases.
+    pub async fn call_leases<O, E, F>(
+        &self,
+        operation: &'static str,
+        send: impl Fn() -> F,
+    ) -> Result<O, Failure>
+    where
+        O: Answer,
+        E: Error + ProvideErrorMetadata + 'static,
+        F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
+    {
+        self.paced(&self.leases, operation, send, |error| judge(operation, &self.place, error))
+            .await
+    }
+
+    /// Carries out a transaction. However often it is sent, it is carried out once.
     pub async fn transact(
         &self,
         operation: &'static str,
         actions: Vec<TransactWriteItem>,
-        token: Option<String>,
     ) -> Result<(), Failure> {
         let request = self
             .sdk
             .transact_write_items()
             .set_transact_items(Some(actions))
-            .set_client_request_token(token)
+            .client_request_token(format!("{:032x}", rand::random::<u128>()))
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         let judge = |error: &SdkError<TransactWriteItemsError, HttpResponse>| {
             judge_transaction(operation, &self.place, error)
         };
         let answer: Result<TransactWriteItemsOutput, Failure> =
-            self.paced(operation, || request.clone().send(), judge).await;
+            self.paced(&self.writes, operation, || request.clone().send(), judge).await;
         answer.map(|_| ())
     }
 
+    /// Sends a request until there is an answer. Every request may be sent again: what it changes depends on
+    /// conditions that do not hold any more when it was carried out.
     async fn paced<O, E, F>(
         &self,
+        gate: &Gate,
         operation: &'static str,
         send: impl Fn() -> F,
         judge: impl Fn(&SdkError<E, HttpResponse>) -> Failure,
@@ -133,8 +157,7 @@ impl Client {
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
         let deadline = Instant::now() + STORE_DEADLINE;
-        let gate = if O::WRITES { &self.writes } else { &self.reads };
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut repeats) = (FIRST_PAUSE, REPEATS);
         let mut told = "the pace of the table".to_owned();
         loop {
             let Ok(Ok(permit)) = timeout_at(deadline, gate.start(&self.clock)).await else {
@@ -166,12 +189,25 @@ impl Client {
                     sleep(jittered(pause)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                (Err(_), failure) => {
-                    return Err(failure.unwrap_or(Failure::Condition));
+                (Err(_), Some(Failure::Store(error)))
+                    if error.class() == Class::Unavailable && repeats > 0 =>
+                {
+                    repeats -= 1;
+                    sleep(jittered(pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
+                (Err(_), failure) => return Err(failure.unwrap_or(Failure::Condition)),
             }
         }
     }
+}
+
+fn transport() -> Result<Transport, StoreError> {
+    Transport::new().map_err(|error| broken(format!("there is no client for HTTPS: {error}")))
+}
+
+fn broken(told: impl Into<String>) -> StoreError {
+    StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", told)
 }
 
 fn outcome(failure: Option<&Failure>) -> Outcome {

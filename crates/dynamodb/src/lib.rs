@@ -41,10 +41,12 @@ pub use batch::Missing;
 pub use publish::check_transaction;
 pub use tables::script;
 pub use ticks::Ticks;
+pub use transport::Transport;
 pub use usage::{Cost, Usage};
 
 use aside::Loading;
 use async_trait::async_trait;
+use aws_config::SdkConfig;
 use client::Client;
 use leases::Watch;
 use read::Finder;
@@ -100,13 +102,17 @@ const MAX_ACTIONS: usize = 100;
 impl DynamoDb {
     /// Connects. Finds region and credentials as the AWS SDK does; sends nothing yet.
     pub async fn connect(address: &str) -> Result<Self, StoreError> {
-        Self::open(Address::parse(address)?).await
+        Ok(Self::of(Client::connect(Address::parse(address)?).await?))
     }
 
-    /// The same with an address that was read before.
-    pub async fn open(address: Address) -> Result<Self, StoreError> {
-        Ok(Self {
-            client: Client::connect(address).await?,
+    /// The same with the region and the credentials of an application's own configuration.
+    pub fn configured(address: &str, config: SdkConfig) -> Result<Self, StoreError> {
+        Ok(Self::of(Client::configured(Address::parse(address)?, config)?))
+    }
+
+    fn of(client: Client) -> Self {
+        Self {
+            client,
             read: ReadMessages::default(),
             relay: Default::default(),
             book: Mutex::default(),
@@ -115,7 +121,7 @@ impl DynamoDb {
             layout: Mutex::default(),
             sealed: Mutex::default(),
             publisher: Default::default(),
-        })
+        }
     }
 
     /// What the address says.

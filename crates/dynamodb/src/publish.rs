@@ -69,7 +69,7 @@ impl Publish for DynamoDb {
             true => {
                 let actions = items.into_iter().map(|item| self.put(item));
                 let actions = actions.collect::<Result<Vec<_>, _>>()?;
-                let written = self.client.transact(OPERATION, actions, Some(new_id())).await;
+                let written = self.client.transact(OPERATION, actions).await;
                 written.map_err(|failure| failure.into_error(OPERATION))?;
             }
             false => self.client.put_all(OPERATION, items).await?,

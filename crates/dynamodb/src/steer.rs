@@ -90,7 +90,7 @@ impl DynamoDb {
                 sizes.push(own.len());
                 actions.extend(own);
             }
-            match self.client.transact(OPERATION, actions, None).await {
+            match self.client.transact(OPERATION, actions).await {
                 Ok(()) => return Ok((chosen.len() as u64, Some(line))),
                 Err(Failure::Cancelled(codes)) => {
                     let known = chosen.len();

@@ -32,6 +32,7 @@ pub struct Transport(reqwest::Client);
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Transport {
+    /// A client of its own.
     pub fn new() -> Result<Self, BoxError> {
         let provider = Arc::new(ring::default_provider());
         let tls = ClientConfig::builder_with_provider(provider)

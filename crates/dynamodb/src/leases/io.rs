@@ -34,7 +34,7 @@ impl Client {
             .set_key(Some(leases_key()))
             .consistent_read(true)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        let answer = self.call(operation, || request.clone().send()).await;
+        let answer = self.call_leases(operation, || request.clone().send()).await;
         let answer = answer.map_err(|failure| failure.into_error(operation))?;
         answer.item().map(|item| read(operation, item)).transpose()
     }
@@ -54,7 +54,7 @@ impl Client {
                 .set_item(Some(item))
                 .condition_expression("attribute_not_exists(Epoch)")
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            match self.call(operation, || request.clone().send()).await {
+            match self.call_leases(operation, || request.clone().send()).await {
                 // Somebody else has made it: that one counts.
                 Ok(_) | Err(Failure::Condition) => {}
                 Err(failure) => return Err(failure.into_error(operation)),
@@ -91,7 +91,7 @@ impl Client {
             .set_expression_attribute_values(Some(change.values))
             .return_values(ReturnValue::AllNew)
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
-        match self.call(operation, || request.clone().send()).await {
+        match self.call_leases(operation, || request.clone().send()).await {
             Ok(answer) => answer.attributes().map(|item| read(operation, item)).transpose(),
             Err(Failure::Condition) => Ok(None),
             Err(failure) => Err(failure.into_error(operation)),

@@ -41,7 +41,7 @@ mod tests {
     fn a_relay_is_gone_when_its_beat_stands_still_for_its_lease() {
         let (mut watch, start) = (Watch::default(), Instant::now());
         let mut leases = Leases::default();
-        let mut beat = |leases: &mut Leases, beat: i64| {
+        let beat = |leases: &mut Leases, beat: i64| {
             let relay = Relay { beat, lease: Duration::from_secs(10), at_ms: 0 };
             leases.relays.insert("a".to_owned(), relay);
         };

@@ -83,7 +83,8 @@ pub(crate) fn leave_outstanding(
         .table_name(tables.messages)
         .set_key(Some(key(id)))
         .update_expression("SET #aside = :place REMOVE #outstanding, #expires")
-        .condition_expression("#outstanding = :outstanding")
+        // Or it is there already, if the answer to the first copy of this was lost.
+        .condition_expression("#outstanding = :outstanding OR #aside = :place")
         .expression_attribute_names("#aside", ASIDE)
         .expression_attribute_names("#outstanding", OUTSTANDING)
         .expression_attribute_names("#expires", EXPIRES_AT)
@@ -104,7 +105,7 @@ pub(crate) fn move_aside(
         .table_name(tables.messages)
         .set_key(Some(key(id)))
         .update_expression("SET #aside = :to")
-        .condition_expression("#aside = :from")
+        .condition_expression("#aside IN (:from, :to)")
         .expression_attribute_names("#aside", ASIDE)
         .expression_attribute_values(":to", text(to.text()))
         .expression_attribute_values(":from", text(from.text()))

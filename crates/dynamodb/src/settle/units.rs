@@ -171,7 +171,7 @@ impl DynamoDb {
             if chunk.is_empty() {
                 return Ok(());
             }
-            match self.client.transact(OPERATION, self.actions(&chunk, marks)?, None).await {
+            match self.client.transact(OPERATION, self.actions(&chunk, marks)?).await {
                 Ok(()) => break,
                 Err(Failure::Cancelled(codes)) => {
                     if is_refused(&codes, 0) {

@@ -11,7 +11,7 @@ fn lease(lane: u16, fence: i64) -> LaneLease {
 
 /// Carries out a plan as the item would be changed.
 fn carry_out(leases: &mut Leases, name: &str, plan: &Plan) -> Vec<LaneLease> {
-    plan.gone.iter().for_each(|gone| drop(leases.relays.remove(gone)));
+    leases.relays.retain(|name, _| !plan.gone.contains(name));
     let mut taken = Vec::new();
     for lane in &plan.take {
         leases.last_fence += 1;
