@@ -229,7 +229,7 @@ fn is_refused(codes: &[String], action: usize) -> bool {
 }
 
 /// Messages that are not there any more as they were do with what is left to do. Returns whether there were such.
-fn fall_back(chunk: &mut Vec<Unit>, codes: &[String]) -> bool {
+fn fall_back(chunk: &mut [Unit], codes: &[String]) -> bool {
     let (mut first, mut any) = (1, false);
     for unit in chunk.iter_mut() {
         let next = first + unit.actions.len();
