@@ -6,6 +6,7 @@
 
 mod claim;
 mod epoch;
+pub mod horizon;
 mod inspect;
 mod lane;
 mod message;

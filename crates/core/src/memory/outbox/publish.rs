@@ -24,10 +24,26 @@ impl Publish for Memory {
     }
 }
 
+impl Memory {
+    /// Stores messages under ids that were drawn before, in whatever order, as transactions do when they commit.
+    pub fn publish_as(&self, messages: Vec<(MessageId, NewMessage)>) -> Result<(), StoreError> {
+        messages.iter().try_for_each(|(_, message)| message.check())?;
+        let (mut content, now) = (self.content(), self.now());
+        messages.into_iter().for_each(|(id, message)| content.outbox.add_as(id, message, now));
+        Ok(())
+    }
+}
+
 impl OutboxContent {
     fn add(&mut self, message: NewMessage, now: Duration) -> MessageId {
-        self.last_id += 1;
-        let id = self.last_id;
+        let id = MessageId(self.last_id + 1);
+        self.add_as(id, message, now);
+        id
+    }
+
+    fn add_as(&mut self, id: MessageId, message: NewMessage, now: Duration) {
+        self.last_id = self.last_id.max(id.0);
+        let id = id.0;
         let bucket = message.key.as_deref().map_or(id as u64, |key| KeyHash::of(key).0 as u64);
         let stored = Stored {
             lane: Lane((bucket % u64::from(LANES)) as u16),
@@ -39,6 +55,5 @@ impl OutboxContent {
             not_before: message.delay.map(|delay| now + delay),
         };
         self.messages.insert(MessageId(id), stored);
-        MessageId(id)
     }
 }
