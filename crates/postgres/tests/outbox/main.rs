@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod look;
 mod progress;
 mod publish;
 mod restarted;
