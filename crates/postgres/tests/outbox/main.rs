@@ -8,6 +8,7 @@ mod progress;
 mod publish;
 mod restarted;
 mod retention;
+mod settle;
 mod steer;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]
