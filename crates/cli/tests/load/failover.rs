@@ -83,7 +83,11 @@ impl<'a> Persistent<'a> {
 }
 
 /// Loads while `disturb` is done to the server a few times, and checks what is said and stored then.
-fn load_through(settings: &str, seed: u64, mut disturb: impl FnMut(&mut Cluster, &mut dyn FnMut())) {
+fn load_through(
+    settings: &str,
+    seed: u64,
+    mut disturb: impl FnMut(&mut Cluster, &mut dyn FnMut()),
+) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut cluster = start(settings);
     let store = cluster.url();

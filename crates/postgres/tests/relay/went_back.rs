@@ -105,10 +105,8 @@ async fn a_failover_with_much_set_aside_loses_nothing() {
     fails(&[]);
     let found = findings(&history).await;
     assert_eq!((found.lost, found.unexpected, found.overtaken), Default::default());
-    until("nothing is left", || {
-        block_in_place(|| server.cluster.query(aside).unwrap()) == "0"
-    })
-    .await;
+    until("nothing is left", || block_in_place(|| server.cluster.query(aside).unwrap()) == "0")
+        .await;
     assert_eq!(store.outstanding().await.unwrap().messages, 0);
     relay.stop().await;
 }
