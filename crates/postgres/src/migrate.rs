@@ -13,7 +13,7 @@ struct Migration {
 }
 
 /// In the order in which they are applied. A migration that was released never changes.
-const MIGRATIONS: [Migration; 24] = [
+const MIGRATIONS: [Migration; 25] = [
     Migration {
         version: 1,
         name: "0001_batches",
@@ -122,6 +122,11 @@ const MIGRATIONS: [Migration; 24] = [
         sql: include_str!("sql/migrations/0023_adopted_due.sql"),
     },
     Migration { version: 24, name: "0024_keys", sql: include_str!("sql/migrations/0024_keys.sql") },
+    Migration {
+        version: 25,
+        name: "0025_settle",
+        sql: include_str!("sql/migrations/0025_settle.sql"),
+    },
 ];
 
 const NEEDED: i64 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -366,6 +366,7 @@ async fn migrating_twice_and_from_several_processes_is_safe() {
             "0022_retention_beside_claims",
             "0023_adopted_due",
             "0024_keys",
+            "0025_settle",
         ];
         assert_eq!(applied.concat(), all, "one process applied them");
         assert_eq!(stores[7].schema().await.unwrap(), Schema::Current);

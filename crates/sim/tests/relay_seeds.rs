@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::outbox::Aside;
-use tidegate_sim::relay::{Ending, Event, Hazards, Scenario, check, check_seed, simulate};
+use tidegate_sim::relay::{
+    Ending, Event, Hazards, Scenario, check, check_seed, database::Mistake, simulate,
+};
 
 /// Seeds per test; `TIDEGATE_SIM_SEEDS` asks for more, `TIDEGATE_SIM_SEED` for one,
 /// `TIDEGATE_SIM_HAZARDS` for other trouble (a list such as `crash,hang`, `all` or `all,-reroute`),
@@ -52,6 +54,29 @@ fn every_law_holds_in_every_world() {
 #[test]
 fn every_law_holds_whatever_sinks_do_to_each_other() {
     check_seeds(NEIGHBORS);
+}
+
+/// What comes in by transactions that draw ids, roll back to savepoints, are prepared and commit in any order.
+const TRANSACTIONS: &str = "late-commit,relays,restart,crash,store";
+
+#[test]
+fn every_law_holds_however_transactions_overlap() {
+    check_seeds(TRANSACTIONS);
+}
+
+/// Each step of publishers and claims is needed, and so is its place: otherwise these worlds would prove little.
+#[test]
+fn laws_find_each_mistake_about_transactions() {
+    let broken_by = |mistake| {
+        let breaks = |seed: &u64| {
+            let hazards = Hazards::parse(TRANSACTIONS).unwrap();
+            let scenario = Scenario { mistake, ..Scenario::from_seed(*seed, hazards) };
+            check(&scenario).is_err()
+        };
+        (0..200).filter(breaks).count()
+    };
+    let found = Mistake::ALL.map(|mistake| (mistake, broken_by(Some(mistake))));
+    assert!(found.iter().all(|(_, times)| *times > 2), "{found:?}");
 }
 
 /// A standby that is behind takes over, again and again, and relays live on.

@@ -2,6 +2,7 @@
 
 use crate::world::{World, lines, refused};
 use serde_json::Value;
+use std::{fs, os::unix::fs::PermissionsExt};
 use tidegate_drill::{Spec, Tls};
 
 #[test]
@@ -39,6 +40,20 @@ fn bad_records_are_set_aside_and_can_be_loaded_again() {
         assert!(retried.stderr.contains(expected), "{}", retried.stderr);
         refused(&world.place.tidegate(&["batch", "replay", "1#0"]), "only loaded with --again");
         assert_eq!(world.load(&["--group", "20"]).code, 3, "tried again, and refused again");
+    }
+}
+
+#[test]
+fn an_errors_file_is_for_its_owner_and_keeps_the_mode_that_it_had() {
+    let world = World::new(Spec::default());
+    world.place.write("in.ndjson", "{\"id\":1}\nno json\n");
+    world.place.write("old.ndjson", "");
+    let of = |name: &str| world.place.path(name);
+    fs::set_permissions(of("old.ndjson"), fs::Permissions::from_mode(0o644)).unwrap();
+    for (name, mode) in [("new.ndjson", 0o600), ("old.ndjson", 0o644)] {
+        assert_eq!(world.load(&["--errors", name, "--again"]).code, 3);
+        assert!(fs::read_to_string(of(name)).unwrap().contains("no json"));
+        assert_eq!(fs::metadata(of(name)).unwrap().permissions().mode() & 0o777, mode, "{name}");
     }
 }
 

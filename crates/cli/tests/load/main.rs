@@ -7,6 +7,7 @@ mod support;
 
 mod bad_input;
 mod delivery;
+mod failover;
 mod interrupted;
 mod tools;
 mod world;

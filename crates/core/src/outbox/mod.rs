@@ -8,6 +8,7 @@ pub mod by_state;
 mod capabilities;
 mod claim;
 mod epoch;
+pub mod horizon;
 mod id;
 mod inspect;
 mod lane;

@@ -1,10 +1,6 @@
 //! Reads lanes, and what was set aside and is due, in one statement.
 
-use super::{
-    aside::Looks,
-    horizon::{Asked, Horizon, Seen},
-    retiring::Segments,
-};
+use super::{aside::Looks, retiring::Segments};
 use crate::{
     Postgres,
     decode::{get, stuck_state},
@@ -17,7 +13,10 @@ use std::{
 use tidegate_core::{
     Headers, Kind, Message, MessageId, Position, StoreError,
     limits::{MAX_BEHIND, MAX_PAYLOAD_BYTES},
-    outbox::{self, Claim, ClaimRequest, Epoch, LANES, Lane, Origin, Reader, Topics},
+    outbox::{
+        self, Claim, ClaimRequest, Epoch, LANES, Lane, Origin, Reader, Topics,
+        horizon::{Asked, Horizon, Seen},
+    },
 };
 use tokio_postgres::{Row, types::Type};
 

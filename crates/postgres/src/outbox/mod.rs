@@ -2,7 +2,6 @@
 
 mod aside;
 mod claim;
-mod horizon;
 pub(crate) mod inspect;
 mod publish;
 mod retain;

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod look;
 mod progress;
 mod publish;
 mod restarted;
 mod retention;
+mod settle;
 mod steer;
 #[allow(dead_code, reason = "the other tests use more of it")]
 #[path = "../support/mod.rs"]

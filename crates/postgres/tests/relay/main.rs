@@ -28,12 +28,12 @@ use std::{
     time::{Duration, Instant},
 };
 use tidegate_core::{
-    WorkerId,
+    RetryPolicy, WorkerId,
     outbox::{Pattern, Route},
 };
 use tidegate_engine::{
     Relay, RelayOptions, Stop,
-    relay::{Counts, Plan, PlannedSink, RelayError, RelayReport},
+    relay::{Counts, Plan, PlannedSink, RelayError, RelayReport, TopicPolicy},
 };
 use tidegate_postgres::Postgres;
 use tokio::task::JoinHandle;
@@ -57,8 +57,11 @@ impl Running {
     }
 
     fn start_with(store: Arc<Postgres>, sink: Arc<Recorder>, lease: Duration) -> Self {
+        Self::start_plan(store, plan(sink), lease)
+    }
+
+    fn start_plan(store: Arc<Postgres>, plan: Plan, lease: Duration) -> Self {
         let options = RelayOptions { lease, ..RelayOptions::new(WorkerId("a relay".to_owned())) };
-        let plan = plan(sink);
         let relay = Relay::new(store, plan, options).unwrap();
         let stop = Stop::new();
         let stopped = stop.clone();
@@ -71,6 +74,14 @@ impl Running {
         self.stop.stop();
         self.run.await.unwrap().unwrap().counts
     }
+}
+
+/// What fails is tried again soon, and never dies.
+fn patient(sink: Arc<Recorder>) -> Plan {
+    let (base, cap) = (Duration::from_millis(100), Duration::from_millis(500));
+    let retry = RetryPolicy { max_attempts: u32::MAX, base, cap };
+    let policy = TopicPolicy { retry, ..TopicPolicy::default() };
+    Plan { policies: vec![(Pattern("*".to_owned()), policy)], ..plan(sink) }
 }
 
 fn plan(sink: Arc<Recorder>) -> Plan {

@@ -22,6 +22,8 @@ pub struct Recorder {
     pub largest_group: AtomicUsize,
     /// Those that have failed already, if some fail the first time.
     flaky: Option<Mutex<BTreeSet<u64>>>,
+    /// Keys that end like this fail for now.
+    pub fails_at_present: Mutex<Vec<&'static str>>,
 }
 
 /// One in so many fails the first time.
@@ -29,20 +31,26 @@ const FLAKY: u64 = 17;
 
 impl Recorder {
     pub fn new(history: &Arc<History>, bad: BTreeSet<u64>) -> Arc<Self> {
-        let largest_group = AtomicUsize::new(0);
-        Arc::new(Self { history: history.clone(), bad, largest_group, flaky: None })
+        let (largest_group, fails_at_present) = Default::default();
+        let (history, flaky) = (history.clone(), None);
+        Arc::new(Self { history, bad, largest_group, flaky, fails_at_present })
     }
 
     /// Some messages fail the first time.
     pub fn flaky(history: &Arc<History>) -> Arc<Self> {
-        let (bad, largest_group) = Default::default();
-        let flaky = Some(Mutex::default());
-        Arc::new(Self { history: history.clone(), bad, largest_group, flaky })
+        let (bad, largest_group, fails_at_present) = Default::default();
+        let (history, flaky) = (history.clone(), Some(Mutex::default()));
+        Arc::new(Self { history, bad, largest_group, flaky, fails_at_present })
     }
 
     fn fails(&self, number: u64) -> bool {
         let is_new = |failed: &Mutex<BTreeSet<u64>>| failed.lock().unwrap().insert(number);
         number.is_multiple_of(FLAKY) && self.flaky.as_ref().is_some_and(is_new)
+    }
+
+    fn fails_at_present(&self, item: &Item<'_>) -> bool {
+        let ends = self.fails_at_present.lock().unwrap();
+        item.key.is_some_and(|key| ends.iter().any(|end| key.ends_with(end)))
     }
 
     /// One after the other, and none of a key after one that failed.
@@ -52,7 +60,7 @@ impl Recorder {
             if item.key.is_some_and(|key| held.contains(key)) {
                 return Verdict::Behind;
             }
-            if self.fails(number(item)) {
+            if self.fails_at_present(item) || self.fails(number(item)) {
                 held.extend(item.key.map(str::to_owned));
                 return Verdict::Retry("not the first time".to_owned());
             }

@@ -55,11 +55,13 @@ pub enum Hazard {
     Reroute,
     /// What was sent is removed soon.
     Retain,
+    /// Messages come in by transactions that commit in another order than they draw ids, late, or never.
+    LateCommit,
 }
 
 impl Hazard {
     /// All of them, with their names.
-    pub const ALL: [(&'static str, Self); 25] = [
+    pub const ALL: [(&'static str, Self); 26] = [
         ("crash", Self::Crash),
         ("outlive", Self::Outlive),
         ("freeze", Self::Freeze),
@@ -85,6 +87,7 @@ impl Hazard {
         ("unrouted", Self::Unrouted),
         ("reroute", Self::Reroute),
         ("retain", Self::Retain),
+        ("late-commit", Self::LateCommit),
     ];
 }
 

@@ -4,6 +4,7 @@ use super::{
     hazards::Hazard,
     history::{Event, History},
     ice::{Freezing, Ice},
+    late::Shared,
     routing::Routing,
     scenario::{Ending, HORIZON, LifePlan, Scenario},
     server::Server,
@@ -26,6 +27,7 @@ use tokio::{
 pub struct Stage {
     pub scenario: Arc<Scenario>,
     pub store: Memory,
+    pub database: Shared,
     pub servers: Vec<Arc<Server>>,
     pub history: History,
 }

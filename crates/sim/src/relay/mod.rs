@@ -13,15 +13,20 @@
 //!     cargo test -p tidegate-sim --test relay_seeds a_history -- --nocapture
 //! ```
 //!
+//! Messages come in by transactions whose ids are in no order of commits, as in PostgreSQL ([`database`]), unless a
+//! world is spared that.
+//!
 //! A relay's main loop is polled by the scheduler of this crate, so that it can be dropped or left alone
 //! between two awaits. What it spawns runs on the same single-threaded runtime, and waits at the seams
 //! while its relay is frozen.
 
 pub mod checkers;
+pub mod database;
 mod dice;
 mod hazards;
 mod history;
 mod ice;
+mod late;
 mod life;
 mod routing;
 mod scenario;

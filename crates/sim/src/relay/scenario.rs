@@ -4,6 +4,7 @@
 //! with more or less trouble in it.
 
 use super::{
+    database::Mistake,
     dice::{dice, ms},
     hazards::{Hazard, Hazards},
     ice::Frost,
@@ -42,6 +43,8 @@ pub struct Scenario {
     pub decisions: Vec<Decision>,
     /// When the store goes back in time.
     pub go_backs: Vec<GoBack>,
+    /// What publishers and claims do wrong, so that a test can see whether a law finds it.
+    pub mistake: Option<Mistake>,
 }
 
 /// The store goes back in time, as a server does when a standby that is behind takes over. Relays live on.
@@ -202,11 +205,26 @@ impl Scenario {
             servers.truncate(1);
         }
         let routings = routings(rng, &hazards, &names, servers.len());
-        let messages = messages(rng, &hazards, &topics);
+        let mut messages = messages(rng, &hazards, &topics);
+        if hazards.has(Hazard::LateCommit) {
+            // The closer to each other, the more transactions are open at a time.
+            let closer = one_of(&mut dice(seed, [0x1a7e, 0, 1]), &[1, 10, 100]);
+            messages.iter_mut().for_each(|message| message.at /= closer);
+        }
         let lives = lives(rng, &hazards, routings.len());
         let decisions = decisions(rng, &hazards);
-        let go_backs = Vec::new();
-        Self { seed, hazards, topics, routings, servers, messages, lives, decisions, go_backs }
+        Self {
+            seed,
+            hazards,
+            topics,
+            routings,
+            servers,
+            messages,
+            lives,
+            decisions,
+            go_backs: Vec::new(),
+            mistake: None,
+        }
     }
 
     /// The world of a seed, whose store goes back in time now and then.

@@ -2,13 +2,16 @@
 
 use super::{
     dice::{dice, ms},
+    hazards::Hazard,
     history::{Event, Far, History, noted},
     ice::Ice,
+    late::Reading,
     life::Stage,
     scenario::LifePlan,
 };
 use crate::Faults;
 use async_trait::async_trait;
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::{collections::BTreeSet, future::Future, sync::Mutex, time::Duration};
 use tidegate_core::{
@@ -24,6 +27,8 @@ use tokio::time::sleep;
 
 pub struct View {
     inner: Memory,
+    /// How messages are read that come in by transactions.
+    late: Option<Reading>,
     faults: Faults,
     outage: Option<(Duration, Duration)>,
     life: usize,
@@ -36,6 +41,7 @@ impl View {
     pub fn new(stage: &Stage, life: usize, plan: &LifePlan, ice: &Ice) -> Self {
         Self {
             inner: stage.store.clone(),
+            late: stage.scenario.hazards.has(Hazard::LateCommit).then(|| Reading::new(stage)),
             faults: plan.faults,
             outage: plan.outage,
             life,
@@ -47,6 +53,15 @@ impl View {
 
     fn note(&self, event: Event) {
         self.history.add(self.life, event);
+    }
+
+    fn note_claimed(&self, claim: &Claim) {
+        let read = claim.readings.iter().flat_map(|reading| &reading.messages);
+        let messages: Vec<(Position, Lane)> =
+            read.chain(&claim.due).map(|message| (message.position, message.lane)).collect();
+        if !messages.is_empty() {
+            self.note(Event::Claimed(messages));
+        }
     }
 
     /// One call: the way there, the effect, the way back; each way may fail.
@@ -108,17 +123,22 @@ impl Outbox for View {
     }
 
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
-        let effect = async {
-            let claim = self.inner.claim_messages(request).await?;
-            let read = claim.readings.iter().flat_map(|reading| &reading.messages);
-            let messages: Vec<(Position, Lane)> =
-                read.chain(&claim.due).map(|message| (message.position, message.lane)).collect();
-            if !messages.is_empty() {
-                self.note(Event::Claimed(messages));
-            }
-            Ok(claim)
+        let Some(late) = &self.late else {
+            let effect = async {
+                let claim = self.inner.claim_messages(request).await?;
+                self.note_claimed(&claim);
+                Ok(claim)
+            };
+            return self.call("claim", effect).await;
         };
-        self.call("claim", effect).await
+        let asked = late.ask();
+        let rng = self.rng.lock().expect("nothing panics while it holds the lock").fork();
+        let effect = async {
+            let answer = late.claim(request, asked, rng).await?;
+            self.note_claimed(&answer.claim);
+            Ok(answer)
+        };
+        self.call("claim", effect).await.map(|answer| late.learn(answer))
     }
 
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {

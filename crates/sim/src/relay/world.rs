@@ -2,7 +2,9 @@
 
 use super::{
     dice::dice,
+    hazards::Hazard,
     history::{Entry, Event, History, position},
+    late::{self, Shared},
     life::Stage,
     scenario::{Decision, Ending, Scenario},
     server::Server,
@@ -11,6 +13,7 @@ use crate::{plan::Fate, scheduler::Scheduler};
 use rand::RngExt;
 use std::{
     collections::BTreeSet,
+    ops::Range,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -73,7 +76,8 @@ async fn happen(scenario: Arc<Scenario>) -> End {
     let store = Memory::new(move || Duration::from_secs(1_000) + clock.now());
     let server = |place| Arc::new(Server::new(place, &scenario, &history));
     let servers = (0..scenario.servers.len()).map(server).collect();
-    let stage = Stage { scenario: scenario.clone(), store, servers, history };
+    let database = Shared::default();
+    let stage = Stage { scenario: scenario.clone(), store, database, servers, history };
     let mut polls = Vec::new();
     let mut failure = trouble(&stage, &mut polls).await.err();
     if failure.is_none() {
@@ -108,7 +112,13 @@ async fn trouble(stage: &Stage, polls: &mut Vec<u64>) -> Result<(), String> {
         };
         scheduler.add(life, fate);
     }
-    scheduler.add(publish(stage.clone()), Fate::Lives);
+    if stage.scenario.hazards.has(Hazard::LateCommit) {
+        for together in together(&stage.scenario) {
+            scheduler.add(late::publish(stage.clone(), together), Fate::Lives);
+        }
+    } else {
+        scheduler.add(publish(stage.clone()), Fate::Lives);
+    }
     scheduler.add(decide(stage.clone()), Fate::Lives);
     scheduler.add(go_back(stage.clone()), Fate::Lives);
     *polls = timeout(TROUBLE, scheduler).await.map_err(|_| "a relay does not stop")?;
@@ -117,31 +127,43 @@ async fn trouble(stage: &Stage, polls: &mut Vec<u64>) -> Result<(), String> {
 }
 
 /// The place that history gives to whoever is no relay.
-fn nobody(stage: &Stage) -> usize {
+pub fn nobody(stage: &Stage) -> usize {
     stage.scenario.lives.len() + 1
 }
 
-async fn publish(stage: Stage) {
-    let messages = &stage.scenario.messages;
+/// Messages that come in at the same time, by their places.
+fn together(scenario: &Scenario) -> Vec<Range<usize>> {
     let mut next = 0;
-    while next < messages.len() {
-        let at = messages[next].at;
+    let groups = scenario.messages.chunk_by(|one, other| one.at == other.at).map(|group| {
+        next += group.len();
+        next - group.len()..next
+    });
+    groups.collect()
+}
+
+/// The message at a place of the scenario.
+pub fn new_message(stage: &Stage, place: usize) -> NewMessage {
+    let plan = &stage.scenario.messages[place];
+    NewMessage {
+        topic: stage.scenario.topics[plan.topic].name.clone(),
+        key: plan.key.clone(),
+        payload: place.to_string().into_bytes(),
+        delay: plan.delay,
+        ..NewMessage::default()
+    }
+}
+
+async fn publish(stage: Stage) {
+    for together in together(&stage.scenario) {
+        let at = stage.scenario.messages[together.start].at;
         sleep_until(stage.history.instant(at)).await;
-        let together = messages[next..].iter().take_while(|message| message.at == at).count();
-        let new = (next..next + together).map(|place| NewMessage {
-            topic: stage.scenario.topics[messages[place].topic].name.clone(),
-            key: messages[place].key.clone(),
-            payload: place.to_string().into_bytes(),
-            delay: messages[place].delay,
-            ..NewMessage::default()
-        });
-        let ids = stage.store.publish(new.collect()).await;
+        let new = together.clone().map(|place| new_message(&stage, place)).collect();
+        let ids = stage.store.publish(new).await;
         let ids = ids.expect("the scenario has only good messages");
-        for (message, id) in (next..).zip(ids) {
+        for (message, id) in together.zip(ids) {
             let id = position(&id);
             stage.history.add(nobody(&stage), Event::Published { id, message });
         }
-        next += together;
     }
 }
 

@@ -24,10 +24,25 @@ impl Publish for Memory {
     }
 }
 
+impl Memory {
+    /// Stores messages at positions that were drawn before, in whatever order, as transactions do when they commit.
+    pub fn publish_as(&self, messages: Vec<(Position, NewMessage)>) -> Result<(), StoreError> {
+        messages.iter().try_for_each(|(_, message)| message.check())?;
+        let (mut content, now) = (self.content(), self.now());
+        messages.into_iter().for_each(|(at, message)| content.outbox.add_as(at, message, now));
+        Ok(())
+    }
+}
+
 impl OutboxContent {
     fn add(&mut self, message: NewMessage, now: Duration) -> MessageId {
-        self.last_id += 1;
-        let position = Position(self.last_id);
+        let position = Position(self.last_id + 1);
+        self.add_as(position, message, now);
+        position.into()
+    }
+
+    fn add_as(&mut self, position: Position, message: NewMessage, now: Duration) {
+        self.last_id = self.last_id.max(position.0);
         let bucket =
             message.key.as_deref().map_or(position.0 as u64, |key| KeyHash::of(key).0 as u64);
         let stored = Stored {
@@ -40,6 +55,5 @@ impl OutboxContent {
             not_before: message.delay.map(|delay| now + delay),
         };
         self.messages.insert(position, stored);
-        position.into()
     }
 }

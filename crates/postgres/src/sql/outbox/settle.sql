@@ -45,15 +45,10 @@ touched as materialized (
 first as materialized (
     select t.lane, t.sink, t.key_hash, s.id as standing, s.state as standing_state, i.id as incoming
     from touched t
-    left join lateral (
-        select a.id, a.state
-        from tidegate.aside a
-        where a.lane = t.lane and a.sink = t.sink and a.key_hash = t.key_hash
-            and (a.state in ('retry', 'behind') or a.on_dead <> 'skip')
-            and a.id <> all ($15) and a.id <> all ($6)
-        order by a.id
-        limit 1
-    ) s on true
+    left join tidegate.first_of_keys(
+        array(select t.lane from touched t), array(select t.sink from touched t),
+        array(select t.key_hash from touched t), $15 || $6
+    ) as s on s.lane = t.lane and s.sink = t.sink and s.key_hash = t.key_hash
     left join (
         select i.lane, i.sink, i.key_hash, min(i.id) as id
         from incoming i

@@ -32,7 +32,11 @@
 //! each needs to be remembered once, with the first mark that it holds back.
 //!
 //! A transaction inside a savepoint that is rolled back may lose the lock, but then its ids are decided, too. A
-//! prepared transaction keeps number and locks.
+//! prepared transaction keeps number and locks. While it is being prepared they move one by one, and for a moment step 2
+//! sees a lock without a number: then all prepared transactions of the database are in `W`, and it is one of them.
+//!
+//! The simulator has a model of all this (`crates/sim/src/relay/database`), whose publishers and claims act in any
+//! interleaving, and in which each step that is left out or done in another order loses messages.
 //!
 //! # What a crash does to it
 //!
@@ -46,7 +50,7 @@ const MOST_MARKS: usize = 256;
 
 /// What a process knows about ids, within an epoch.
 #[derive(Debug, Default)]
-pub(super) struct Horizon {
+pub struct Horizon {
     /// Up to here all are decided.
     decided: i64,
     /// The last id that was drawn when this process looked last.
@@ -59,7 +63,7 @@ pub(super) struct Horizon {
 
 /// What a statement saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub struct Seen {
     /// Up to here all were decided in its snapshot.
     pub decided: i64,
     /// Those of the writers it was asked about that were open in its snapshot.
@@ -72,8 +76,10 @@ pub(super) struct Seen {
 
 /// What a statement is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub struct Asked {
+    /// Ids up to which all may be decided.
     pub marks: Vec<i64>,
+    /// Transactions that may be open.
     pub writers: Vec<i64>,
     /// The first mark that each of the writers holds back.
     pub holds: Vec<i64>,
