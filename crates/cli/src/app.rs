@@ -13,7 +13,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 use tidegate::{
-    Access, OpenStore,
+    Access, OpenOutbox, OpenStore,
     sinks::{CLIENT_LOGS, Protected},
 };
 use tracing_subscriber::EnvFilter;
@@ -70,6 +70,17 @@ impl App {
         let store = self.address.open(Access::Create).await?;
         self.say_if_new(&store);
         Ok(store)
+    }
+
+    /// The same for a command that needs an outbox only. A table in the cloud costs money, and its name may be
+    /// mistyped: only `migrate` makes one.
+    pub async fn open_outbox_or_create(&self) -> Result<OpenOutbox> {
+        let access = if self.address.is_dynamodb() { Access::Existing } else { Access::Create };
+        let outbox = self.address.open_outbox(access).await?;
+        if outbox.is_new() {
+            self.say(&self.address.created());
+        }
+        Ok(outbox)
     }
 
     /// Says that a store was made just now, if it was and if it stays.

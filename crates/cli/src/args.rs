@@ -98,7 +98,8 @@ pub struct Args {
 #[derive(Debug, Flags)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Where batches and messages are kept: sqlite:FILE, postgres://… or memory: [default: sqlite:tidegate.db]
+    /// Where batches and messages are kept: sqlite:FILE, postgres://…, memory:, or messages only:
+    /// dynamodb://TABLE [default: sqlite:tidegate.db]
     #[arg(long, global = true, value_name = "URL", env = "TIDEGATE_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// Settings; flags and TIDEGATE_* override them [default: tidegate.toml, if it is there]

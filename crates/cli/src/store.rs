@@ -4,7 +4,7 @@ use crate::suggest::did_you_mean;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use tidegate::{
-    Access, Batch, BatchId, OpenStore,
+    Access, Batch, BatchId, OpenOutbox, OpenStore,
     inspect::{BatchQuery, BatchStatus},
     load,
     sinks::protected,
@@ -13,7 +13,7 @@ use tidegate::{
 
 /// Needs no server and no set-up.
 const DEFAULT: &str = "sqlite:tidegate.db";
-const SCHEMES: [&str; 4] = ["memory", "sqlite", "postgres", "postgresql"];
+const SCHEMES: [&str; 5] = ["memory", "sqlite", "postgres", "postgresql", "dynamodb"];
 
 /// The address of a store.
 #[derive(Debug)]
@@ -48,11 +48,17 @@ impl Address {
         // Only the scheme is repeated: the rest may hold a password.
         if !SCHEMES.contains(&scheme) {
             bail!(
-                "`{scheme}:` is no kind of store{} (memory:, sqlite:FILE, postgres://…)",
+                "`{scheme}:` is no kind of store{} (memory:, sqlite:FILE, postgres://…, dynamodb://TABLE)",
                 did_you_mean(scheme, SCHEMES)
             );
         }
+        tidegate::check_dynamodb(&url)?;
         Ok(Self(url))
+    }
+
+    /// Whether it is a table in DynamoDB: an outbox, and nothing else.
+    pub fn is_dynamodb(&self) -> bool {
+        tidegate::is_dynamodb(&self.0)
     }
 
     /// As it was given, password and all: not for people.
@@ -89,19 +95,31 @@ impl Address {
 
     /// Opens the store for a command that shares it with other processes.
     pub async fn open(&self, access: Access) -> Result<OpenStore> {
+        self.refuse_memory()?;
+        Ok(tidegate::open(&self.0, access).await?)
+    }
+
+    /// The same for a command that needs an outbox only.
+    pub async fn open_outbox(&self, access: Access) -> Result<OpenOutbox> {
+        self.refuse_memory()?;
+        Ok(tidegate::open_outbox(&self.0, access).await?)
+    }
+
+    fn refuse_memory(&self) -> Result<()> {
         if self.0.starts_with("memory:") {
             bail!(
                 "a memory: store ends with its process and only `tidegate run` can use it: \
                  name another one with --store"
             );
         }
-        Ok(tidegate::open(&self.0, access).await?)
+        Ok(())
     }
 
     /// What to say of a store that was made just now.
     pub fn created(&self) -> String {
         match sqlite_file(&self.0) {
             Some(file) => format!("created the store {}", file.display()),
+            None if self.is_dynamodb() => format!("made what was missing for {}", self.0),
             None => format!("created the schema tidegate in {}", without_password(&self.0)),
         }
     }

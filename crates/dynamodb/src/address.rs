@@ -172,6 +172,12 @@ impl Address {
         Ticks::now().before(self.min_age)
     }
 
+    /// Where tables are, for people.
+    pub fn region_or_endpoint(&self) -> &str {
+        let known = self.endpoint.as_deref().or(self.region.as_deref());
+        known.unwrap_or("the region of the environment")
+    }
+
     /// For people.
     pub fn place(&self) -> String {
         match (&self.endpoint, &self.region) {
@@ -198,6 +204,12 @@ fn check_table(what: &str, name: &str) -> Result<(), StoreError> {
 }
 
 fn endpoint(value: &str) -> Result<String, StoreError> {
+    // What may be a password is not repeated. DynamoDB takes none in its address: requests are signed.
+    if value.contains('@') {
+        return Err(bad(
+            "`endpoint` has a user or a password: leave them out, credentials come from the AWS SDK",
+        ));
+    }
     let url = Url::parse(value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url.filter(Url::has_host) {
         Some(_) => Ok(value.trim_end_matches('/').to_owned()),
@@ -285,6 +297,7 @@ mod tests {
             ("dynamodb://outbox?min_age=5", "`min_age`"),
             ("dynamodb://outbox?ttl=99999999999999999999d", "`ttl`"),
             ("dynamodb://outbox?endpoint=localhost:8000", "`endpoint`"),
+            ("dynamodb://outbox?endpoint=http://a:b@db:8000", "has a user or a password"),
             ("dynamodb://outbox?billing=0/5", "`billing`"),
             ("dynamodb://outbox?side_table=outbox", "name another one"),
             ("dynamodb://outbox?region=%ff", "valid UTF-8"),

@@ -39,7 +39,7 @@ mod usage;
 pub use address::{Address, Billing, Indexes, is_address};
 pub use batch::Missing;
 pub use publish::check_transaction;
-pub use tables::script;
+pub use tables::{FoundTables, script};
 pub use ticks::Ticks;
 pub use transport::Transport;
 pub use usage::{Cost, Usage};

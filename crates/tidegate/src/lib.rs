@@ -23,12 +23,16 @@
 pub mod archive;
 pub mod load;
 mod open;
+mod open_outbox;
 mod spec;
 
 pub use open::{Access, OpenStore, open, ready, script, sqlite_file};
+pub use open_outbox::{Cost, OpenOutbox, check_dynamodb, is_dynamodb, open_outbox};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;
+#[cfg(feature = "dynamodb")]
+pub use tidegate_dynamodb as dynamodb;
 pub use tidegate_engine::relay;
 pub use tidegate_engine::{
     Limit, PhaseReport, Report, Stop, UnfitLease, Until, Worker, WorkerError, WorkerOptions,

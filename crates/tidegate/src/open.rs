@@ -1,5 +1,6 @@
 //! Stores by their address.
 
+use crate::open_outbox::{dynamodb_script, is_dynamodb, no_batches};
 use std::{
     ops::Deref,
     path::Path,
@@ -98,6 +99,7 @@ pub async fn open(url: &str, access: Access) -> Result<OpenStore, StoreError> {
         Some(("memory", _)) => return Err(refuse("memory: takes no name: write --store memory:")),
         Some(("sqlite", _)) => StoreKind::Sqlite(Arc::new(open_sqlite(url, access)?)),
         _ if is_postgres(url) => StoreKind::Postgres(Arc::new(Postgres::connect(url).await?)),
+        _ if is_dynamodb(url) => return Err(no_batches(url)),
         _ => return Err(bad_address(url)),
     };
     let mut store = OpenStore { kind, created: false };
@@ -118,6 +120,7 @@ pub fn script(url: &str) -> Result<String, StoreError> {
         Some(("memory", _)) => Err(refuse("a memory: store has no schema")),
         Some(("sqlite", _)) => Ok(tidegate_sqlite::script()),
         _ if is_postgres(url) => Ok(tidegate_postgres::script()),
+        _ if is_dynamodb(url) => dynamodb_script(url),
         _ => Err(bad_address(url)),
     }
 }
@@ -163,7 +166,7 @@ pub async fn ready(store: &(impl Migrate + ?Sized), access: Access) -> Result<bo
     }
 }
 
-fn refuse(message: impl Into<String>) -> StoreError {
+pub(crate) fn refuse(message: impl Into<String>) -> StoreError {
     StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", message)
 }
 
@@ -171,6 +174,6 @@ fn bad_address(url: &str) -> StoreError {
     // Only the scheme is repeated: the rest may hold a password.
     let scheme = url.split(':').next().unwrap_or_default();
     refuse(format!(
-        "`{scheme}` is no store: use memory:, sqlite:FILE or postgres://USER@HOST/DATABASE"
+        "`{scheme}` is no store: use memory:, sqlite:FILE, postgres://USER@HOST/DATABASE or dynamodb://TABLE"
     ))
 }

@@ -97,9 +97,13 @@ pub struct RelayArgs {
     /// Send everything to this sink, whatever the routes say: a name, or `stdout`
     #[arg(long, value_name = "NAME", value_parser = units::text)]
     pub to: Option<String>,
-    /// How long until another relay takes over a crashed relay's messages, 1s to 1d [default: 15s]
+    /// How long until another relay takes over a crashed relay's messages, 1s to 1d
+    /// [default: 15s; 30s on DynamoDB]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_LEASE")]
     pub lease: Option<LeaseTime>,
+    /// The longest pause between two looks for messages [default: 100ms; 2.7s on DynamoDB]
+    #[arg(long, value_name = "TIME", env = "TIDEGATE_POLL", value_parser = units::positive_span)]
+    pub poll: Option<Span>,
     /// How long deliveries may go on after Ctrl-C [default: 20s]
     #[arg(long, value_name = "TIME", env = "TIDEGATE_GRACE", value_parser = units::positive_span)]
     pub grace: Option<Span>,

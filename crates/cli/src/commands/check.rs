@@ -12,7 +12,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Reads the settings, opens the store and the outbox, and reaches every sink.
 pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
-    let making = relay::Making { protected: &app.protected, preset };
+    let making = relay::Making { protected: &app.protected, preset, store: app.address.url() };
     let sinks = relay::sinks(&app.config, making)?;
     relay::policies(&app.config)?;
     if !app.config.routes.is_empty() {
@@ -61,8 +61,11 @@ async fn reach(planned: PlannedSink) -> (String, Result<String, String>) {
 }
 
 async fn store(app: &App) -> Result<String, String> {
-    match app.address.open(Access::Existing).await {
-        Ok(store) => Ok(format!("{}, schema is current", crate::store::kind(&store))),
-        Err(error) => Err(format!("{error:#}")),
-    }
+    let look = async {
+        let outbox = app.address.open_outbox(Access::Existing).await?;
+        let name = outbox.outbox_store().outbox_capabilities().name;
+        let place = outbox.place().await?.map(|place| format!(": {place}"));
+        anyhow::Ok(format!("{name}, schema is current{}", place.unwrap_or_default()))
+    };
+    look.await.map_err(|error| format!("{error:#}"))
 }

@@ -46,6 +46,10 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
             if let Some(protection) = opened.protection {
                 app.say(&format!("the connection to PostgreSQL: {protection}"));
             }
+            if let Some(own) = &opened.own {
+                own.place().await?.iter().for_each(|place| app.say(place));
+            }
+            opened.remarks().iter().for_each(|remark| app.say(remark));
             findings.extend(of_status(&opened.store.outbox().await?));
         }
         Err(error) => findings.push(finding(format!("{error:#}"), "mend this first")),

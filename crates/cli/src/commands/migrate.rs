@@ -13,7 +13,7 @@ pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
     }
     let (is_new, applied) = match outbox::table(app, args.table.preset).await? {
         Some(table) => migrate(&*table).await?,
-        None => migrate(&*app.address.open(Access::Unchecked).await?).await?,
+        None => migrate(app.address.open_outbox(Access::Unchecked).await?.schema()).await?,
     };
     if app.json {
         out::json(&json!({ "applied": applied }))?;

@@ -9,7 +9,7 @@ use std::{
 };
 use tidegate::{Headers, MessageId, NewMessage, OutboxStore, limits::MAX_PAYLOAD_BYTES};
 
-/// Lines that are published in one transaction.
+/// Lines that are published in one transaction, unless the store takes fewer.
 const LINES: usize = 1_000;
 
 /// Publishes one message, or one per line.
@@ -38,7 +38,7 @@ pub async fn run(app: &App, args: PublishArgs) -> Result<Exit> {
 async fn open(app: &App) -> Result<Arc<dyn OutboxStore>> {
     match outbox::table(app, None).await? {
         Some(adopted) => Ok(adopted),
-        None => Ok(app.open_or_create().await?.outbox_store()),
+        None => Ok(app.open_outbox_or_create().await?.outbox_store()),
     }
 }
 
@@ -60,13 +60,14 @@ fn stdin() -> Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// Each thousand is one transaction: what was published before an error stays.
+/// Each part is one transaction: what was published before an error stays.
 async fn publish_lines(app: &App, store: &dyn OutboxStore, like: &NewMessage) -> Result<Exit> {
     let mut lines = io::stdin().lock().lines();
+    let most = store.outbox_capabilities().largest_transaction.unwrap_or(LINES).min(LINES);
     let (mut published, mut number) = (0, 0);
     loop {
         let mut messages = Vec::new();
-        for line in lines.by_ref().take(LINES) {
+        for line in lines.by_ref().take(most) {
             number += 1;
             let line = line.context("cannot read stdin")?;
             if line.trim().is_empty() {

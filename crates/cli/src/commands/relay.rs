@@ -1,5 +1,6 @@
 //! `tidegate relay`: delivers the messages of an outbox until it is stopped.
 
+mod costs;
 mod watch;
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     show::{number, shadow},
     signals::Signals,
 };
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidegate::{
@@ -20,6 +21,7 @@ use tidegate::{
     relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport},
     worker_id,
 };
+use costs::Costs;
 use watch::Patience;
 
 const STOPPING: &str = "Stopping after the deliveries in progress. Press Ctrl-C again to stop now.";
@@ -29,16 +31,18 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     if args.shadow {
         return look(app, args.table.preset).await;
     }
-    let making = Making { protected: &app.protected, preset: args.table.preset };
+    let making = Making { protected: &app.protected, preset: args.table.preset, store: app.address.url() };
     let plan = plan(&app.config, args.to.as_deref(), making)?;
     refuse_files(&plan).await?;
     let opened = outbox::open(app, args.table.preset).await?;
+    let habits = opened.store.outbox_capabilities().habits;
     let defaults = RelayOptions::new(worker_id());
     let config = &app.config;
     let options = RelayOptions {
         drain: args.drain,
-        lease: args.lease.or(config.lease).map_or(defaults.lease, |span| span.0),
+        lease: args.lease.or(config.lease).map_or(habits.lease, |span| span.0),
         grace: args.grace.or(config.grace).map_or(defaults.grace, |span| span.0),
+        poll: args.poll.or(config.poll).map_or(habits.poll, |span| span.0),
         keep: config.outbox.keep.map(|span| span.0),
         stalled_after: args
             .stalled_after
@@ -52,7 +56,7 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
         opened.name,
         plan.sinks.iter().map(|sink| sink.name.as_str()).collect::<Vec<_>>().join(", ")
     );
-    opened.adopted.iter().flat_map(|table| table.remarks()).for_each(|it| tracing::info!("{it}"));
+    opened.remarks().iter().for_each(|it| tracing::info!("{it}"));
     let signals = Signals::listen((!app.quiet).then_some(STOPPING))?;
     let is_stdout = |sink: &PlannedSink| sink.sink.capabilities().name == "stdout";
     let stdout = plan.sinks.iter().position(is_stdout);
@@ -69,7 +73,8 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
         never = relay.check_sinks() => match never {},
         never = watch::stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
     };
-    say_goodbye(app, &report, start.elapsed())?;
+    let costs = opened.own.as_ref().and_then(|own| own.costs());
+    say_goodbye(app, &report, start.elapsed(), costs.map(|it| Costs::new(it, &report.counts)))?;
     if args.drain && signals.code().is_none() {
         left(&store.outbox().await?.topics).into_iter().for_each(|line| app.say(&line));
     }
@@ -91,6 +96,9 @@ async fn refuse_files(plan: &Plan) -> Result<()> {
 
 /// Reports what a relay would find, and delivers and writes nothing.
 async fn look(app: &App, preset: Option<Preset>) -> Result<Exit> {
+    if app.address.is_dynamodb() {
+        bail!("--shadow looks at tables in PostgreSQL: on DynamoDB see `tidegate doctor`");
+    }
     let table = outbox::table(app, preset).await?.context(
         "--shadow is for a table that was there before: name it by --preset, or by [outbox] in \
          tidegate.toml",
@@ -103,7 +111,12 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
+fn say_goodbye(
+    app: &App,
+    report: &RelayReport,
+    time: Duration,
+    costs: Option<Costs>,
+) -> Result<()> {
     let counts = &report.counts;
     if app.json {
         let sent: serde_json::Map<_, _> =
@@ -111,9 +124,14 @@ fn say_goodbye(app: &App, report: &RelayReport, time: Duration) -> Result<()> {
         let gone: serde_json::Map<_, _> =
             report.gone.iter().map(|(name, reason)| (name.clone(), json!(reason))).collect();
         let seconds = time.as_secs_f64();
-        out::json(&json!({ "counts": counts, "sent": sent, "gone": gone, "seconds": seconds }))?;
+        let mut told = json!({ "counts": counts, "sent": sent, "gone": gone, "seconds": seconds });
+        if let Some(costs) = &costs {
+            told["costs"] = costs.json();
+        }
+        out::json(&told)?;
     }
     app.say(&told(counts));
+    costs.iter().for_each(|costs| app.say(&costs.text()));
     for (name, reason) in &report.gone {
         app.say(&format!("{name}: {reason}; its messages wait: remove its route, or start again"));
     }

@@ -35,6 +35,7 @@ pub struct Config {
     pub flush_runs: Option<u64>,
     pub flush_after: Option<Span>,
     pub lease: Option<LeaseTime>,
+    pub poll: Option<Span>,
     pub grace: Option<Span>,
     pub stalled_after: Option<Span>,
     /// By name, each as its kind has it.
@@ -50,7 +51,7 @@ pub struct Config {
     pub outbox: relay::OutboxConfig,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "store",
     "keep",
     "timeout",
@@ -60,6 +61,7 @@ const KEYS: [&str; 15] = [
     "flush_runs",
     "flush_after",
     "lease",
+    "poll",
     "grace",
     "stalled_after",
     "sinks",
@@ -142,7 +144,7 @@ mod tests {
         let config = parse(
             "store = 'memory:'\nkeep = 'sample:5'\ntimeout = 'none'\nmax_attempts = 2\n\
              threads = 3\nrange_length = 1_000\nflush_runs = 7\nflush_after = '10ms'\n\
-             lease = '5s'\ngrace = '1m'\nstalled_after = '2h'\n[sinks.crm]\nkind = 'http'\n\
+             lease = '5s'\npoll = '1s'\ngrace = '1m'\nstalled_after = '2h'\n[sinks.crm]\nkind = 'http'\n\
              [[routes]]\ntopic = 'a'\nsink = 'crm'\n[[topics]]\ntopic = 'a'\n[outbox]\nkeep = '7d'",
         )
         .unwrap();

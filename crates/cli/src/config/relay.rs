@@ -115,6 +115,8 @@ pub struct Making<'a> {
     pub protected: &'a Protected,
     /// A preset from a flag, which overrides the one in the config file.
     pub preset: Option<Preset>,
+    /// The address of the store.
+    pub store: &'a str,
 }
 
 impl Making<'_> {
@@ -122,7 +124,8 @@ impl Making<'_> {
     fn envelope(self, config: &Config) -> Option<&'static str> {
         let declared = config.outbox.table.as_ref().and_then(|table| table.preset);
         let preset = self.preset.or(declared);
-        (preset == Some(Preset::Brighter)).then_some("brighter")
+        let is_brighter = preset == Some(Preset::Brighter) || tidegate::is_dynamodb(self.store);
+        is_brighter.then_some("brighter")
     }
 
     fn sink(self, config: &Config, name: &str, declared: &Table) -> Result<PlannedSink> {
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
 
     fn planned(text: &str) -> Result<Plan> {
-        let making = Making { protected: &Protected::default(), preset: None };
+        let making = Making { protected: &Protected::default(), preset: None, store: "memory:" };
         plan(&super::super::parse(text)?, None, making)
     }
 
@@ -222,10 +225,12 @@ mod tests {
 
     #[test]
     fn sinks_of_a_brighter_outbox_have_its_envelope_unless_they_say_otherwise() {
-        let envelope = |outbox: &str, preset| {
+        let of_store = |store: &str, outbox: &str, preset| {
             let config = super::super::parse(outbox).unwrap();
-            Making { protected: &Protected::default(), preset }.envelope(&config)
+            Making { protected: &Protected::default(), preset, store }.envelope(&config)
         };
+        let envelope = |outbox: &str, preset| of_store("postgres://db/tide", outbox, preset);
+        assert_eq!(of_store("dynamodb://orders", "", None), Some("brighter"));
         assert_eq!(envelope("[outbox]\npreset = 'brighter'", None), Some("brighter"));
         assert_eq!(envelope("", Some(Preset::Brighter)), Some("brighter"));
         assert_eq!(envelope("[outbox]\npreset = 'brighter'", Some(Preset::Debezium)), None);

@@ -77,7 +77,8 @@ impl Layout {
         wanted(names).into_iter().find_map(|wanted| self.lacks_index(wanted))
     }
 
-    fn lacks_index(&self, mut wanted: Wanted) -> Option<Wanted> {
+    /// An index that it lacks, under the name that it gets.
+    pub fn lacks_index(&self, mut wanted: Wanted) -> Option<Wanted> {
         let fits = |index: &Index| {
             index.keys == [(wanted.hash.to_owned(), true), (wanted.range.to_owned(), false)]
         };

@@ -1,10 +1,12 @@
 //! The two tables: Brighter's, with the messages, and one beside it for leases and what was set aside.
 
 mod create;
+mod found;
 mod layout;
 mod migrate;
 
 pub use create::script;
+pub use found::FoundTables;
 pub(crate) use layout::Layout;
 
 /// The side table's keys.
