@@ -36,6 +36,7 @@ mod transport;
 mod trouble;
 mod usage;
 
+pub use aws_sdk_dynamodb as sdk;
 pub use address::{Address, Billing, Indexes, is_address};
 pub use batch::Missing;
 pub use publish::check_transaction;
@@ -127,6 +128,11 @@ impl DynamoDb {
     /// What the address says.
     pub fn address(&self) -> &Address {
         &self.client.address
+    }
+
+    /// The client of the AWS SDK that it uses: for a caller's own transactions.
+    pub fn sdk(&self) -> sdk::Client {
+        self.client.sdk.clone()
     }
 
     /// What was asked of DynamoDB so far, and what that cost.

@@ -9,6 +9,8 @@ mod baseline;
 mod bits;
 mod bulk;
 mod copy;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod load;
 mod meter;
 mod ranges;
@@ -53,6 +55,10 @@ enum What {
     /// Measures the outbox: publishing, and delivering beside a two-query design
     #[command(after_help = relay::EXAMPLES)]
     Relay(relay::RelayArgs),
+    /// Measures the outbox on DynamoDB: requests, capacity units, and what faults do
+    #[cfg(feature = "dynamodb")]
+    #[command(name = "dynamodb", after_help = dynamodb::EXAMPLES)]
+    DynamoDb(dynamodb::DynamoArgs),
 }
 
 #[derive(Args, Debug)]
@@ -104,6 +110,8 @@ pub async fn run(args: BenchArgs, store_url: &str, json: bool) -> anyhow::Result
         What::Batch(args) => print(&batch(args, store_url).await?, json),
         What::Load(args) => print(&load::measure(&args).await?, json),
         What::Relay(args) => print(&relay::measure(&args, store_url).await?, json),
+        #[cfg(feature = "dynamodb")]
+        What::DynamoDb(args) => print(&dynamodb::measure(&args, store_url).await?, json),
     }
 }
 
