@@ -7,8 +7,8 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use std::error::Error;
 use tidegate_core::{Class, Kind, StoreError};
 
-const NO_CREDENTIALS: &str = "no AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a \
-                              profile (`profile=NAME` in the address), or give the machine a role";
+const SET_CREDENTIALS: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile (`profile=NAME` in the \
+                               address), or give the machine a role";
 
 /// Why a call came to nothing.
 #[derive(Debug)]
@@ -104,18 +104,19 @@ where
         }
         _ => match find::<CredentialsError>(error) {
             Some(CredentialsError::CredentialsNotLoaded(_)) => {
-                store(Kind::BadAddress, Class::Permanent, NO_CREDENTIALS.to_owned())
+                let told = format!("no AWS credentials were found: {SET_CREDENTIALS}");
+                store(Kind::BadAddress, Class::Permanent, told)
             }
             Some(wrong @ CredentialsError::InvalidConfiguration(_)) => {
                 let told = format!("the AWS credentials cannot be used: {}", root(wrong));
                 store(Kind::BadAddress, Class::Permanent, told)
             }
             Some(absent) => {
-                let told = format!("the AWS credentials cannot be got: {}", root(absent));
+                let told = format!("the AWS credentials cannot be got: {}; {SET_CREDENTIALS}", root(absent));
                 store(Kind::Unreachable, Class::Unavailable, told)
             }
             None => {
-                let told = format!("{place} cannot be reached: {}", root(error));
+                let told = format!("{place} cannot be reached: {}: check the region and the endpoint in the address", root(error));
                 store(Kind::Unreachable, Class::Unavailable, told)
             }
         },

@@ -13,6 +13,7 @@ use crate::{
     signals::Signals,
 };
 use anyhow::{Context, Result, bail};
+use costs::Costs;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidegate::{
@@ -21,7 +22,6 @@ use tidegate::{
     relay::{Counts, Plan, PlannedSink, Relay, RelayOptions, RelayReport},
     worker_id,
 };
-use costs::Costs;
 use watch::Patience;
 
 const STOPPING: &str = "Stopping after the deliveries in progress. Press Ctrl-C again to stop now.";
@@ -31,7 +31,8 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     if args.shadow {
         return look(app, args.table.preset).await;
     }
-    let making = Making { protected: &app.protected, preset: args.table.preset, store: app.address.url() };
+    let making =
+        Making { protected: &app.protected, preset: args.table.preset, store: app.address.url() };
     let plan = plan(&app.config, args.to.as_deref(), making)?;
     refuse_files(&plan).await?;
     let opened = outbox::open(app, args.table.preset).await?;

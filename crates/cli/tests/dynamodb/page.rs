@@ -1,0 +1,1 @@
+//! Commands of docs/dynamodb.md.
