@@ -34,7 +34,7 @@ impl Change {
 
     /// A relay takes lanes, and forgets relays that are gone. Returns the leases that it has then.
     pub fn take(name: &str, leases: &Leases, plan: &Plan, noise: u64) -> (Self, Vec<LaneLease>) {
-        let mut change = Self::new(leases, name);
+        let mut change = Self::new(leases);
         let mut taken = Vec::new();
         for (lane, n) in plan.take.iter().zip(1..) {
             // With random bits: after the table went back in time, nobody gets a fence that somebody still holds.
@@ -49,8 +49,7 @@ impl Change {
 
     /// A relay does without lanes. Nothing of those that it does not have any more.
     pub fn give_back(name: &str, leases: &Leases, lanes: &[LaneLease], ends: bool) -> Self {
-        let mut change = Self::new(leases, name);
-        change.names.remove("#me");
+        let mut change = Self::new(leases);
         let is_held = |lease: &&LaneLease| {
             let held = leases.lanes.get(&lease.lane);
             held.is_some_and(|held| held.relay == name && held.fence == lease.fence)
@@ -65,11 +64,11 @@ impl Change {
         change
     }
 
-    fn new(leases: &Leases, name: &str) -> Self {
+    fn new(leases: &Leases) -> Self {
         let mut change = Self {
             update: "SET".to_owned(),
             condition: "Version = :seen".to_owned(),
-            names: HashMap::from([("#me".to_owned(), name.to_owned())]),
+            names: HashMap::new(),
             values: Item::from([(":seen".to_owned(), number(leases.version))]),
         };
         change.set("Version", number(leases.version + 1));
