@@ -112,11 +112,17 @@ where
                 store(Kind::BadAddress, Class::Permanent, told)
             }
             Some(absent) => {
-                let told = format!("the AWS credentials cannot be got: {}; {SET_CREDENTIALS}", root(absent));
+                let told = format!(
+                    "the AWS credentials cannot be got: {}; {SET_CREDENTIALS}",
+                    root(absent)
+                );
                 store(Kind::Unreachable, Class::Unavailable, told)
             }
             None => {
-                let told = format!("{place} cannot be reached: {}: check the region and the endpoint in the address", root(error));
+                let told = format!(
+                    "{place} cannot be reached: {}: check the region and the endpoint in the address",
+                    root(error)
+                );
                 store(Kind::Unreachable, Class::Unavailable, told)
             }
         },

@@ -107,7 +107,11 @@ impl InspectOutbox for DynamoDb {
             query.state.is_none_or(|state| state == record.row.state) && takes(&query.which, record)
         };
         let records = match &query.which.ids {
-            Some(ids) => self.records_of(ids).await?.into_iter().filter(fits).take(limit).collect(),
+            Some(ids) => {
+                let is_last = |id: &MessageId| query.after.as_ref() == Some(id);
+                let begin = ids.iter().position(is_last).map_or(0, |at| at + 1);
+                self.records_of(&ids[begin..]).await?.into_iter().filter(fits).take(limit).collect()
+            }
             None => self.find_records(query.after.as_ref(), limit, fits).await?,
         };
         let ids: Vec<String> = records.iter().map(|record| record.id().to_owned()).collect();

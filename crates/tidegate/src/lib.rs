@@ -63,3 +63,8 @@ pub fn worker_id() -> WorkerId {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Compiles the Rust of the page about DynamoDB.
+#[cfg(all(doctest, feature = "dynamodb"))]
+#[doc = include_str!("../../../docs/dynamodb.md")]
+struct DynamoDbPage;

@@ -215,6 +215,7 @@ mod tests {
         for page in [
             include_str!("../../../../docs/outbox.md"),
             include_str!("../../../../docs/existing-tables.md"),
+            include_str!("../../../../docs/dynamodb.md"),
         ] {
             let blocks =
                 page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());

@@ -22,7 +22,7 @@ fn printed(world: &World) -> Vec<Value> {
 
 fn world() -> World {
     let world = World::new();
-    world.settings("[sinks.out]\nkind = 'stdout'\n");
+    world.settings("[sinks.out]\nkind = 'file'\npath = 'out.ndjson'\n");
     world
 }
 
@@ -77,7 +77,7 @@ fn a_missing_index_is_named_and_added() {
         assert_eq!(world.items(&world.table), 0);
         assert_eq!(world.json(&["migrate"])["applied"].as_array().unwrap().len(), 1);
         world.ok(&["publish", "orders", "1"]);
-        assert_eq!(world.json(&["relay", "--drain", "-q"])["counts"]["delivered"], 1);
+        assert_eq!(world.json(&["relay", "--drain"])["counts"]["delivered"], 1);
     }
 }
 
@@ -150,13 +150,14 @@ fn rights_that_are_missing_are_named() {
 fn commands_that_need_batches_name_those_that_do_not() {
     let world = World::with_tables();
     world.place.write("in.ndjson", "{}\n");
+    let hook = service(200, "");
     for args in [
         ["run", "noop", "--runs", "1"].as_slice(),
         &["submit", "noop", "--runs", "1"],
         &["worker"],
         &["batch", "list"],
         &["pace"],
-        &["load", "in.ndjson", "--to", "http://127.0.0.1:1/"],
+        &["load", "in.ndjson", "--to", &hook, "--allow", "127.0.0.1"],
     ] {
         refused(&world, args, &["has no batches", "`publish`, `relay`, `outbox`"]);
     }

@@ -41,7 +41,8 @@ impl DynamoDb {
     /// Looks at both tables. A table that is no outbox is an error.
     pub async fn found_tables(&self) -> Result<FoundTables, StoreError> {
         let address = self.address();
-        let mut tables = FoundTables { endpoint: address.endpoint.clone(), ..FoundTables::default() };
+        let mut tables =
+            FoundTables { endpoint: address.endpoint.clone(), ..FoundTables::default() };
         let request = self.client.sdk.describe_table().table_name(&address.table);
         match self.client.call(OPERATION, || request.clone().send()).await {
             Ok(answer) => {
