@@ -34,7 +34,7 @@ impl Adopted {
         let PendingRequest { claim, known } = request;
         let reads = !claim.readers.is_empty();
         let known: Vec<&str> = known.iter().filter(|_| reads).map(|row| &**row).collect();
-        let rows = self.send_claim(claim, &known, &from).await?;
+        let rows = self.send_claim(claim, known, &from).await?;
         let texts = self.texts(&rows).await?;
         let answer = Answer::read(self, &texts, claim.readers.len(), &rows)?;
         if answer.epoch.as_ref() != Some(&claim.epoch) {
@@ -51,7 +51,7 @@ impl Adopted {
     async fn send_claim(
         &self,
         request: &ClaimRequest,
-        known: &Vec<&str>,
+        known: Vec<&str>,
         from: &From,
     ) -> Result<Vec<Row>, StoreError> {
         let place = from.place.as_ref();
@@ -74,7 +74,7 @@ impl Adopted {
                     (&takes, Type::TEXT_ARRAY),
                     (&leaves, Type::TEXT_ARRAY),
                     (&most, Type::INT8_ARRAY),
-                    (known, Type::TEXT_ARRAY),
+                    (&known, Type::TEXT_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
                     (&(request.most_due as i64), Type::INT8),
                     (&(request.most_bytes as i64), Type::INT8),

@@ -10,8 +10,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use tidegate_core::{
     InspectOutbox, Kind, Message, Outbox,
     outbox::{
-        Aside, Claim, ClaimRequest, Gained, KeyHash, KeyOrder, LANES, Lane, OnDead,
-        Position, Reads, Relays, SetAside, Settlement, StuckQuery,
+        Aside, Claim, ClaimRequest, Gained, KeyHash, KeyOrder, LANES, Lane, OnDead, Position,
+        Reads, Relays, SetAside, Settlement, StuckQuery,
     },
 };
 use tidegate_postgres::adopted::{Mapping, Preset};
