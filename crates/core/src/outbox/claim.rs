@@ -1,6 +1,6 @@
 //! What a relay reads: across all topics and all its lanes, oldest first, within one limit.
 
-use super::{Epoch, Lane, Message, MessageId, Position, SetAside, Topics};
+use super::{Epoch, Lane, Message, Position, SetAside, Topics};
 use std::time::Duration;
 
 /// Asks for messages.
@@ -71,19 +71,6 @@ pub struct Claim {
     pub gone: Vec<(Lane, Position)>,
     /// What was set aside before and must be so for another reason now. Only of stores that are read by state.
     pub set_aside: Vec<SetAside>,
-    /// What was found where messages should be, and is none. The store sets it aside as dead by itself.
-    pub refused: Vec<Refused>,
-}
-
-/// Something that is no message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// What people know it by.
-    pub id: MessageId,
-    /// Its topic, if it has one.
-    pub topic: String,
-    /// Why it is none.
-    pub reason: String,
 }
 
 /// What one reader got.

@@ -24,7 +24,7 @@ mod trouble;
 
 pub use by_state::StateOutbox;
 pub use capabilities::{Habits, KeyOrder, OutboxCapabilities, Reads, Relays, WhoseClock};
-pub use claim::{Claim, ClaimRequest, Place, Reader, Reading, Refused};
+pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
 pub use epoch::Epoch;
 pub use id::{EmptyId, MessageId};
 pub use inspect::{

@@ -19,8 +19,8 @@ use std::{
 use tidegate_core::{
     Message, MessageId, Position,
     outbox::{
-        Aside, Claim, Epoch, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, Refused, SetAside,
-        Settled, Settlement, Shared, StuckState,
+        Aside, Claim, Epoch, Gained, KeyHash, Lane, LaneLease, OnDead, Origin, SetAside, Settled,
+        Settlement, Shared, StuckState,
     },
 };
 use tokio::time::Instant;
@@ -211,9 +211,6 @@ impl Flow {
             self.take_in_again(message, now);
         }
         self.find_settled(claim.gone, claim.set_aside);
-        for Refused { id, topic, reason } in claim.refused {
-            self.died(&id, &topic, &reason);
-        }
         let lanes = &self.lanes;
         let is_read = |position: &Position, it: &UnderWay| {
             let lane = it.sink.zip(lanes.get(&it.lane));

@@ -9,6 +9,7 @@ use std::{
     collections::BTreeSet,
     time::{Duration, Instant},
 };
+use tidegate_core::Fence;
 
 /// Rows that one look passes.
 pub(super) const PAGE: usize = 2_000;
@@ -52,8 +53,9 @@ impl Page {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Front {
+    /// The lease; what was found under another says nothing.
+    fence: Fence,
     /// `None`: the beginning.
     front: Option<Place>,
     /// Up to here everything was set aside, too. The front follows a page behind: what is committed a little late is
@@ -64,7 +66,29 @@ pub(super) struct Front {
     next: Option<Instant>,
 }
 
+impl Default for Front {
+    fn default() -> Self {
+        Self::new(Fence::NOBODY)
+    }
+}
+
 impl Front {
+    fn new(fence: Fence) -> Self {
+        let (front, ahead, sweep, late, next) = Default::default();
+        Self { fence, front, ahead, sweep, late, next }
+    }
+
+    /// A new lease: rows are read from the beginning.
+    pub(super) fn begin(&mut self, fence: Fence) {
+        if self.fence != fence {
+            *self = Self::new(fence);
+        }
+    }
+
+    pub(super) fn fence(&self) -> Fence {
+        self.fence
+    }
+
     pub(super) fn place(&self) -> Option<&Place> {
         self.front.as_ref()
     }

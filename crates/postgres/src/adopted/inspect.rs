@@ -74,9 +74,8 @@ impl InspectOutbox for Adopted {
 
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError> {
         let Some(id) = id.as_number() else { return Ok(None) };
-        let row_key = self.rows().row_key(Position(id)).map(str::to_owned);
         let [adopted, values] = self.mapped();
-        let params = [adopted, values, (&row_key as _, Type::TEXT), (&id as _, Type::INT8)];
+        let params = [adopted, values, (&id as _, Type::INT8)];
         let rows = self.inspect(&self.statements.row, &params).await?;
         let texts = self.texts(&rows).await?;
         let message = |row: &Row| {

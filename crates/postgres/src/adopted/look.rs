@@ -18,13 +18,13 @@ impl Adopted {
     /// Looks a little ahead and a little behind, if it is time for it. A claim goes on without it if it fails.
     pub(super) async fn look_around(&self) {
         let begun = Instant::now();
-        if !self.statements.has_front || !self.rows().front.is_due(begun) {
+        if !self.statements.has_front || !self.front().is_due(begun) {
             return;
         }
         if let Err(error) = self.look_both_ways().await {
             tracing::debug!("{error}; rows are read from where they were read before");
         }
-        self.rows().front.rest(begun, Instant::now());
+        self.front().rest(begun, Instant::now());
     }
 
     async fn look_both_ways(&self) -> Result<(), StoreError> {
@@ -34,17 +34,17 @@ impl Adopted {
             }
         }
         let (fence, place) = {
-            let rows = self.rows();
-            (rows.fence(), rows.front.sweep().map(|place| place.cloned()))
+            let front = self.front();
+            (front.fence(), front.sweep().map(|place| place.cloned()))
         };
         let Some(place) = place else { return Ok(()) };
         let mut page = self.look_from(place.as_ref()).await?;
         if let Some(place) = place.filter(|place| page.is_stuck(Some(place))) {
             page.late = self.others_at(&place).await?;
         }
-        let mut rows = self.rows();
-        if rows.fence() == fence {
-            rows.front.swept(page);
+        let mut front = self.front();
+        if front.fence() == fence {
+            front.swept(page);
         }
         Ok(())
     }
@@ -55,8 +55,8 @@ impl Adopted {
             return Ok(false);
         }
         let (fence, place) = {
-            let rows = self.rows();
-            (rows.fence(), rows.front.ahead().cloned())
+            let front = self.front();
+            (front.fence(), front.ahead().cloned())
         };
         let page = self.look_from(place.as_ref()).await?;
         let ties = match &place {
@@ -65,19 +65,19 @@ impl Adopted {
             }
             _ => false,
         };
-        let mut rows = self.rows();
-        if rows.fence() != fence {
+        let mut front = self.front();
+        if front.fence() != fence {
             return Ok(false);
         }
         if ties {
-            rows.front.pass_ties();
+            front.pass_ties();
             return Ok(true);
         }
-        Ok(rows.front.looked(&page))
+        Ok(front.looked(&page))
     }
 
     async fn look_from(&self, place: Option<&Place>) -> Result<Page, StoreError> {
-        let front = self.rows().front.place().cloned();
+        let front = self.front().place().cloned();
         let front = front.as_ref();
         let [adopted, values] = self.mapped();
         let params: Params<'_> = &[

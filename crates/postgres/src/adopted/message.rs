@@ -4,13 +4,12 @@ use super::{
     encoding::{self, Text, Texts},
     mapping::PayloadKind,
     resolve::Plan,
-    rows::lane,
 };
 use crate::decode::get;
 use tidegate_core::{
     Headers, Message, NewMessage, Position, StoreError,
     headers::{CONTENT_TYPE, KEY_USE, NoObject, ORDER_ONLY},
-    outbox::{KeyHash, Origin},
+    outbox::{KeyHash, LANES, Lane, Origin},
 };
 use tokio_postgres::Row;
 
@@ -61,16 +60,10 @@ impl Found {
         })
     }
 
-    pub(super) fn topic(&self) -> &str {
-        &self.message.topic
-    }
-
-    pub(super) fn key(&self) -> Option<KeyHash> {
-        self.message.key.as_deref().map(KeyHash::of)
-    }
-
+    /// What is no message is damaged: no sink gets it.
     pub(super) fn message(self, position: Position, origin: Origin) -> Message {
-        let lane = lane(self.key(), position);
+        let key = self.message.key.as_deref();
+        let lane = lane(KeyHash::of(key.unwrap_or(&self.row_key)));
         let NewMessage { topic, key, payload, headers, .. } = self.message;
         Message {
             id: position.into(),
@@ -83,9 +76,14 @@ impl Found {
             payload,
             published_ms: self.published_ms,
             origin,
-            damage: None,
+            damage: self.problem,
         }
     }
+}
+
+/// The lane of a key. A row without one goes by its own name: any lane will do, as one relay has all of them.
+pub(super) fn lane(key: KeyHash) -> Lane {
+    Lane((key.0 as u64 % u64::from(LANES)) as u16)
 }
 
 /// What a payload that is null stands for.

@@ -16,7 +16,6 @@ mod order;
 mod presets;
 mod publish;
 mod resolve;
-mod rows;
 mod settle;
 mod shadow;
 mod share;
@@ -32,18 +31,19 @@ pub use shadow::{PoisonRow, ShadowReport, TopicCount};
 
 use crate::{Postgres, Protection, outbox::trouble, pool::Pool};
 use async_trait::async_trait;
+use front::Front;
 use mapping::refused;
 use resolve::Plan;
-use rows::Rows;
 use sql::Statements;
 use std::sync::{Arc, Mutex, MutexGuard};
 use table::Table;
 use take_over::TakeOver;
 use tidegate_core::{
-    Outbox, StoreError,
+    StoreError,
     outbox::{
-        Claim, ClaimRequest, GiveBack, Habits, OutboxCapabilities, Relays, Settled, Settlement,
-        Share, Shared, TroubleNote,
+        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
+        StateOutbox, TroubleNote, WhoseClock,
+        by_state::{self, Marks, PendingRequest, ReadMessages},
     },
 };
 use tokio_postgres::types::{ToSql, Type};
@@ -54,7 +54,9 @@ pub struct Adopted {
     preset: Option<Preset>,
     plan: Plan,
     statements: Statements,
-    rows: Mutex<Rows>,
+    read: ReadMessages,
+    /// From where on rows are read.
+    front: Mutex<Front>,
     /// A table that was leased, while it is looked at what was set aside there.
     taking: Mutex<Option<TakeOver>>,
 }
@@ -81,8 +83,8 @@ impl Adopted {
         let table = Table::find(&pool, &names).await?;
         let plan = Plan::new(mapping, table)?;
         let statements = Statements::new(&plan);
-        let (rows, taking) = Default::default();
-        Ok(Self { pool, preset, plan, statements, rows, taking })
+        let (read, front, taking) = Default::default();
+        Ok(Self { pool, preset, plan, statements, read, front, taking })
     }
 
     /// The table, with its schema, as SQL writes it.
@@ -122,8 +124,8 @@ impl Adopted {
         &self.pool
     }
 
-    fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.rows.lock().expect("nothing panics while it holds the lock")
+    fn front(&self) -> MutexGuard<'_, Front> {
+        self.front.lock().expect("nothing panics while it holds the lock")
     }
 
     fn taking(&self) -> MutexGuard<'_, Option<TakeOver>> {
@@ -137,39 +139,49 @@ impl Adopted {
     }
 }
 
+/// What the order of a key depends on.
+const BY_COLUMNS: &str = "the values of the table's order columns grow with commits";
+const NO_ORDER: &str = "it does not matter: the table has no column that tells which row is older";
+
 #[async_trait]
-impl Outbox for Adopted {
-    fn outbox_capabilities(&self) -> OutboxCapabilities {
+impl StateOutbox for Adopted {
+    fn state_capabilities(&self) -> OutboxCapabilities {
+        let order = if self.plan.order.is_empty() { NO_ORDER } else { BY_COLUMNS };
         OutboxCapabilities {
-            batches: false,
+            name: "postgres",
+            reads: Reads::ByState,
+            order: KeyOrder::If(order),
+            clock: WhoseClock::Store,
             relays: Relays::One,
-            ..OutboxCapabilities::log("postgres", Habits::default())
+            largest_transaction: None,
+            batches: false,
+            habits: Habits::default(),
         }
     }
 
-    async fn share_lanes(&self, request: Share) -> Result<Shared, StoreError> {
+    fn read_messages(&self) -> &ReadMessages {
+        &self.read
+    }
+
+    async fn share_state(&self, request: Share) -> Result<Shared, StoreError> {
         self.share(&request).await
     }
 
-    async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+    async fn read_pending(&self, request: PendingRequest) -> Result<by_state::Pending, StoreError> {
         self.claim(&request).await
     }
 
-    async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
-        self.settle(&settlement).await
+    async fn mark(&self, marks: Marks) -> Result<Settled, StoreError> {
+        self.settle(&marks).await
     }
 
-    async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
+    async fn give_back_state(&self, request: GiveBack) -> Result<(), StoreError> {
         self.give_back(&request).await
     }
 
-    async fn note_sinks(&self, mut note: TroubleNote) -> Result<(), StoreError> {
+    async fn note_troubled(&self, mut note: TroubleNote) -> Result<(), StoreError> {
         let encoding = &self.plan.table.encoding;
         note.sinks.iter_mut().for_each(|it| it.reason = encoding.fit(&it.reason));
         trouble::note(&self.pool, self.table(), &note).await
-    }
-
-    async fn published(&self) {
-        std::future::pending().await
     }
 }

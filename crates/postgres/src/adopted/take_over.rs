@@ -6,12 +6,12 @@
 
 use super::{
     Adopted,
-    rows::lane,
+    message::lane,
     share::{Lease, OPERATION},
 };
 use crate::{decode::get, error::corrupt, pool::Params};
 use tidegate_core::{
-    Fence, Position, StoreError,
+    Fence, StoreError,
     outbox::{Gained, HeldKey, KeyHash, LANES, Lane, LaneLease, Route, Share},
 };
 use tokio::time::Instant;
@@ -26,6 +26,8 @@ const STEPS: usize = 4;
 /// A lease that was gained, and how far its table was looked at.
 pub(super) struct TakeOver {
     pub fence: Fence,
+    /// No position that is stored is behind it.
+    last_id: i64,
     routes: Vec<Route>,
     step: Step,
     /// By lane.
@@ -54,6 +56,7 @@ impl TakeOver {
     fn new(lease: &Lease, routes: &[Route]) -> Self {
         Self {
             fence: lease.fence,
+            last_id: lease.last_id,
             routes: routes.to_vec(),
             step: Step::Reroute { after: None },
             held: (0..LANES).map(|_| Vec::new()).collect(),
@@ -66,9 +69,22 @@ impl TakeOver {
 
     fn hold(&mut self, sinks: Vec<String>, keys: Vec<i64>) {
         for (sink, key) in sinks.into_iter().zip(keys.into_iter().map(KeyHash)) {
-            let lane = lane(Some(key), Position::default());
+            let lane = lane(key);
             self.held[usize::from(lane.0)].push(HeldKey { lane, sink, key });
         }
+    }
+
+    fn gained(self) -> Vec<Gained> {
+        let gained = |(lane, held): (u16, Vec<HeldKey>)| Gained {
+            lease: LaneLease { lane: Lane(lane), fence: self.fence },
+            cursor: self.last_id,
+            lags: Vec::new(),
+            before: None,
+            held,
+            // What was set aside is not read as pending.
+            aside: Vec::new(),
+        };
+        (0..LANES).zip(self.held).map(gained).collect()
     }
 }
 
@@ -96,7 +112,7 @@ impl Adopted {
                 Step::Reroute { after } => self.reroute(&request.routes, after).await?,
                 Step::Keys { sink, key, id } => self.find_first(sink, key, id).await?,
                 Step::Front => self.find_front(lease).await?,
-                Step::Done => return Ok(self.taking().take().map(|taken| self.begin(taken))),
+                Step::Done => return Ok(self.taking().take().map(TakeOver::gained)),
             }
         }
         Ok(None)
@@ -150,14 +166,9 @@ impl Adopted {
         Ok(())
     }
 
-    /// From here on, rows are remembered under the new lease.
+    /// From here on, places are those of the new lease.
     async fn find_front(&self, lease: &Lease) -> Result<(), StoreError> {
-        {
-            let mut rows = self.rows();
-            if rows.fence() != lease.fence {
-                rows.begin(lease.fence, lease.last_id);
-            }
-        }
+        self.front().begin(lease.fence);
         let more = self.look_ahead().await?;
         self.advance(if more { Step::Front } else { Step::Done }, |_| {});
         Ok(())
@@ -174,19 +185,5 @@ impl Adopted {
             learn(taking);
             taking.step = next;
         }
-    }
-
-    fn begin(&self, taken: TakeOver) -> Vec<Gained> {
-        let cursor = self.rows().last_id();
-        let gained = |(lane, held): (u16, Vec<HeldKey>)| Gained {
-            lease: LaneLease { lane: Lane(lane), fence: taken.fence },
-            cursor,
-            lags: Vec::new(),
-            before: None,
-            held,
-            // What was set aside is not read as pending.
-            aside: Vec::new(),
-        };
-        (0..LANES).zip(taken.held).map(gained).collect()
     }
 }

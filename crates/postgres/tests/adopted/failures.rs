@@ -113,12 +113,12 @@ async fn a_row_that_is_no_message_is_set_aside_alone() {
     let sink = Arc::new(Fake::default());
     let counts = drain_to(&adopted, &sink).await;
     assert_eq!((counts.delivered, counts.dead), (1, 3));
-    let sql =
-        "select row_key, split_part(reason, ':', 1), state from tidegate.adopted_aside order by 1";
+    let sql = "select row_key, split_part(reason, ':', 1), state, sink, attempts
+        from tidegate.adopted_aside order by 1";
     let expected = [
-        ["m1", "the payload is no JSON", "dead"],
-        ["m2", "its topic is null", "dead"],
-        ["m3", "its headers are no JSON object", "dead"],
+        ["m1", "the payload is no JSON", "dead", "to *", "0"],
+        ["m2", "its topic is null", "dead", "to *", "0"],
+        ["m3", "its headers are no JSON object", "dead", "to *", "0"],
     ];
     assert_eq!(database.rows(sql).await, expected);
 

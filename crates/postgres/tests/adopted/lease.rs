@@ -8,24 +8,24 @@ use std::{sync::Arc, time::Duration};
 use tidegate_core::{
     Outbox, WorkerId,
     outbox::{
-        ClaimRequest, Gained, GiveBack, LANES, LaneLease, Place, Progress, Reader, Settlement,
-        Share, Shared,
+        Claim, ClaimRequest, Gained, GiveBack, LANES, LaneLease, Place, Progress, Reader,
+        Settlement, Share, Shared,
     },
 };
 use tidegate_engine::{RelayOptions, Stop};
 use tidegate_postgres::Adopted;
 
-const LEASE: Duration = Duration::from_secs(60);
-const PENDING: &str = "select count(*)::text from entity_outbox where processed_at is null";
+pub const LEASE: Duration = Duration::from_secs(60);
+pub const PENDING: &str = "select count(*)::text from entity_outbox where processed_at is null";
 
-async fn share(adopted: &Adopted, held: &[LaneLease], lease: Duration) -> Shared {
+pub async fn share(adopted: &Adopted, held: &[LaneLease], lease: Duration) -> Shared {
     let relay = WorkerId("tester".to_owned());
     let (epoch, held) = (epoch(), held.to_vec());
     let request = Share { relay, epoch, held, routes: Vec::new(), lease };
     adopted.share_lanes(request).await.unwrap()
 }
 
-fn leases(gained: &[Gained]) -> Vec<LaneLease> {
+pub fn leases(gained: &[Gained]) -> Vec<LaneLease> {
     gained.iter().map(|gained| gained.lease).collect()
 }
 
@@ -37,16 +37,19 @@ pub fn everything(gained: &[Gained]) -> ClaimRequest {
     ClaimRequest { epoch, readers, most_bytes: 1 << 20, ..ClaimRequest::default() }
 }
 
-fn settlement(gained: &[Gained], cursor: i64) -> Settlement {
+/// Everything that was read is done.
+pub fn settlement(gained: &[Gained], claim: &Claim) -> Settlement {
     let progress = |gained: &Gained| Progress {
         lane: gained.lease.lane,
         fence: gained.lease.fence,
-        cursor,
+        cursor: claim.readings[0].read_to,
         lags: Vec::new(),
         before: None,
     };
     let lanes = gained.iter().map(progress).collect();
-    Settlement { epoch: epoch(), lanes, ..Settlement::default() }
+    let messages = claim.readings.iter().flat_map(|reading| &reading.messages);
+    let done = messages.map(|message| (message.lane, message.position)).collect();
+    Settlement { epoch: epoch(), lanes, done, ..Settlement::default() }
 }
 
 #[tokio::test]
@@ -62,7 +65,7 @@ async fn all_lanes_go_to_one_relay_and_a_lost_lease_changes_nothing() {
     // Its lease is over: the other takes the table, and reads what was not settled.
     let second = share(&other, &[], LEASE).await.gained;
     assert_eq!(second.len(), usize::from(LANES));
-    let late = one.settle_messages(settlement(&first, claim.readings[0].read_to)).await.unwrap();
+    let late = one.settle_messages(settlement(&first, &claim)).await.unwrap();
     assert_eq!(late.late.len(), usize::from(LANES));
     until(&database, PENDING, &["1"]).await;
     let lost = share(&one, &leases(&first), LEASE).await;
@@ -72,7 +75,7 @@ async fn all_lanes_go_to_one_relay_and_a_lost_lease_changes_nothing() {
     assert_eq!(claim.readings[0].messages.len(), 1);
     let again = other.claim_messages(everything(&second)).await.unwrap();
     assert!(again.readings[0].messages.is_empty(), "it is in memory");
-    let done = settlement(&second, claim.readings[0].read_to);
+    let done = settlement(&second, &claim);
     for _ in 0..2 {
         assert!(other.settle_messages(done.clone()).await.unwrap().late.is_empty());
     }

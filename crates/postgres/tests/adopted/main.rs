@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod brighter;
+mod by_state;
 mod encodings;
 mod failures;
 mod lease;

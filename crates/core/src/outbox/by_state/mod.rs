@@ -78,7 +78,8 @@ pub struct Pending {
 /// What one reader got.
 #[derive(Clone, Debug, Default)]
 pub struct PendingReading {
-    /// In the order in which they are delivered; their positions are given later.
+    /// In the order in which they are delivered. Their positions are given later, and ids as well to those whose id is
+    /// that of the position that they have: on such a store, messages are known by their positions.
     pub messages: Vec<(Row, Message)>,
     /// Whether there may be more at once.
     pub more: bool,

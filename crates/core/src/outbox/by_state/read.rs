@@ -6,7 +6,8 @@ use super::{Marks, Pending, Row};
 use crate::{
     Fence, Message,
     outbox::{
-        Claim, LANES, Lane, LaneLease, Position, Reader, Reading, Settled, Settlement, Shared,
+        Claim, Gained, LANES, Lane, LaneLease, Position, Reader, Reading, Settled, Settlement,
+        Shared,
     },
 };
 use std::{
@@ -33,17 +34,21 @@ impl ReadMessages {
     /// gained just now.
     pub fn shared(&self, held: &[LaneLease], shared: &mut Shared) {
         let mut content = self.content();
-        let kept = held.iter().filter(|lease| !shared.lost.contains(&lease.lane));
-        let mut leases: BTreeMap<Lane, Fence> = kept.map(|it| (it.lane, it.fence)).collect();
-        for gained in &shared.gained {
-            leases.insert(gained.lease.lane, gained.lease.fence);
-            content.last = content.last.max(gained.cursor >> LANE_BITS);
-        }
+        let is_lost = |lane: Lane| {
+            shared.lost.contains(&lane) || shared.gained.iter().any(|it| it.lease.lane == lane)
+        };
+        let kept: BTreeMap<Lane, Fence> =
+            held.iter().filter(|it| !is_lost(it.lane)).map(|it| (it.lane, it.fence)).collect();
         let stays =
-            |(lane, fence): (&Lane, &Fence)| (leases.get(lane) == Some(fence)).then_some(*lane);
+            |(lane, fence): (&Lane, &Fence)| (kept.get(lane) == Some(fence)).then_some(*lane);
         let stay: BTreeSet<Lane> = content.leases.iter().filter_map(stays).collect();
         content.keep(|lane| stay.contains(&lane));
-        content.leases = leases;
+        content.leases = kept;
+        for Gained { lease, cursor, .. } in &shared.gained {
+            content.leases.insert(lease.lane, lease.fence);
+            // Others may have numbered without lanes: all positions with this number count as given out.
+            content.last = content.last.max(cursor >> LANE_BITS);
+        }
         // A message that was set aside is read no more: to a relay, the lane begins behind all of these.
         let cursor = content.end();
         shared.gained.iter_mut().for_each(|gained| gained.cursor = cursor.0);
@@ -99,9 +104,9 @@ impl ReadMessages {
             readings: given,
             due: pending.due.into_iter().filter(|it| still(it.lane)).collect(),
             next_due: pending.next_due,
+            held_back: false,
             gone: pending.gone.into_iter().filter(|(lane, _)| still(*lane)).collect(),
             set_aside: pending.set_aside.into_iter().filter(|it| still(it.lane)).collect(),
-            ..Claim::default()
         }
     }
 
@@ -180,7 +185,10 @@ impl Content {
         let position = Position(self.last << LANE_BITS | i64::from(message.lane.0));
         self.by_position.insert(position, (message.lane, row.clone()));
         self.rows.insert(row, position);
-        Some(Message { position, ..message })
+        // People know it by its position, if the store does not say otherwise.
+        let is_unnamed = message.id == message.position.into();
+        let id = if is_unnamed { position.into() } else { message.id };
+        Some(Message { id, position, ..message })
     }
 
     fn keep(&mut self, lanes: impl Fn(Lane) -> bool) {

@@ -20,7 +20,7 @@ with aside as materialized (
     select d.* from tidegate.due_adopted($1, $8, $12, $9, $11) as d
 ),
 unchosen as materialized (
-    select a.id from aside a where a.id = a.of_head and not ({chosen})
+    select a.id, a.key_hash from aside a where a.id = a.of_head and not ({chosen})
 ),
 due as materialized (
     select a.id, a.row_key, a.attempts, a.sink, a.key_hash, a.state,
@@ -85,6 +85,6 @@ left join lateral (
 ) t on true
 where a.total <= $10 or a.k = 1
 union all
-select 'unchosen', null, null, null, u.id, null, null, null, null, null, null, null, null, {no_headers}, null, null,
-    null, null
+select 'unchosen', null, null, null, u.id, null, null, u.key_hash, null, null, null, null, null, {no_headers}, null,
+    null, null, null
 from unchosen u

@@ -1,3 +1,5 @@
+mod random;
+
 use super::{super::PendingReading, *};
 use crate::{
     Headers, MessageId,
@@ -142,4 +144,35 @@ fn a_reader_gets_its_own_lanes_only() {
     let claim = take_in(&read, &[reader(&[1])], vec![rows]);
     assert_eq!(claim.readings[0].messages[0].name, "b");
     assert_eq!(read.known().0.len(), 1, "others are still to be read");
+}
+
+#[test]
+fn a_share_without_lanes_leaves_nothing_and_a_lane_that_is_gained_is_read_anew() {
+    let read = ReadMessages::default();
+    let first = share(&read, &[], vec![gained(0, 1, 0)]);
+    let readers = [reader(&[0])];
+    let one = positions(&take_in(&read, &readers, vec![vec![message("a", 0)]]));
+    // The store says that it is gained, although it was held under the same fence.
+    let held: Vec<LaneLease> = first.gained.iter().map(|gained| gained.lease).collect();
+    share(&read, &held, vec![gained(0, 1, 0)]);
+    let two = positions(&take_in(&read, &readers, vec![vec![message("a", 0)]]));
+    assert!(one.len() == 1 && two.len() == 1 && two > one, "{one:?} {two:?}");
+    // The store needs time, or went back: what is held is lost, and nothing was gained yet.
+    let mut pending = Shared { pending: 1, lost: vec![Lane(0)], ..Shared::default() };
+    read.shared(&held, &mut pending);
+    assert_eq!(read.known(), (HashSet::new(), BTreeMap::new()));
+    assert!(positions(&take_in(&read, &readers, vec![vec![message("a", 0)]])).is_empty());
+}
+
+#[test]
+fn people_know_a_message_by_its_position_unless_the_store_names_it() {
+    let read = ReadMessages::default();
+    share(&read, &[], vec![gained(0, 1, 0)]);
+    let (row, named) = message("a", 0);
+    let unnamed = Message { id: Position::default().into(), ..named.clone() };
+    let rows = vec![(row, named), ("b".into(), unnamed)];
+    let claim = take_in(&read, &[reader(&[0])], vec![rows]);
+    let messages = &claim.readings[0].messages;
+    assert_eq!(messages[0].id, MessageId::text("a"));
+    assert_eq!(messages[1].id, messages[1].position.into());
 }
