@@ -22,6 +22,7 @@ mod dice;
 mod hazards;
 mod history;
 mod ice;
+pub mod indexed;
 mod life;
 mod routing;
 mod scenario;
@@ -29,10 +30,12 @@ mod server;
 mod sink;
 mod store;
 mod view;
+mod wire;
 mod world;
 
 pub use hazards::{Hazard, Hazards};
 pub use history::{Entry, Event};
+pub use indexed::{IndexPlan, Shortcut};
 pub use scenario::{Ending, GoBack, LifePlan, Scenario};
 pub use world::{End, simulate};
 

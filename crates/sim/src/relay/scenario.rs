@@ -7,6 +7,7 @@ use super::{
     dice::{dice, ms},
     hazards::{Hazard, Hazards},
     ice::Frost,
+    indexed::IndexPlan,
     routing::Routing,
 };
 use crate::Faults;
@@ -42,6 +43,8 @@ pub struct Scenario {
     pub decisions: Vec<Decision>,
     /// When the store goes back in time.
     pub go_backs: Vec<GoBack>,
+    /// The store is read by state, through this index.
+    pub index: Option<IndexPlan>,
 }
 
 /// The store goes back in time, as a server does when a standby that is behind takes over. Relays live on.
@@ -205,8 +208,19 @@ impl Scenario {
         let messages = messages(rng, &hazards, &topics);
         let lives = lives(rng, &hazards, routings.len());
         let decisions = decisions(rng, &hazards);
-        let go_backs = Vec::new();
-        Self { seed, hazards, topics, routings, servers, messages, lives, decisions, go_backs }
+        let (go_backs, index) = (Vec::new(), None);
+        Self {
+            seed,
+            hazards,
+            topics,
+            routings,
+            servers,
+            messages,
+            lives,
+            decisions,
+            go_backs,
+            index,
+        }
     }
 
     /// The world of a seed, whose store goes back in time now and then.
@@ -223,6 +237,15 @@ impl Scenario {
             scenario.go_backs.push(GoBack { at: ms(at), to: ms(at - by), fences });
             earliest = at;
         }
+        scenario
+    }
+
+    /// The world of a seed, whose store is read through an index that lags.
+    pub fn indexed(seed: u64, hazards: Hazards) -> Self {
+        let mut scenario = Self::from_seed(seed, hazards);
+        let mut rng = dice(seed, [0x1d3, 0, 0]);
+        let lives = scenario.lives.len() + 1;
+        scenario.index = Some(IndexPlan::random(&mut rng, &scenario.messages, lives));
         scenario
     }
 
@@ -256,7 +279,7 @@ impl Scenario {
     }
 }
 
-fn one_of<T: Copy>(rng: &mut ChaCha8Rng, choice: &[T]) -> T {
+pub fn one_of<T: Copy>(rng: &mut ChaCha8Rng, choice: &[T]) -> T {
     choice[rng.random_range(0..choice.len())]
 }
 

@@ -1,7 +1,7 @@
 //! A healthy relay has left nothing that can be delivered without somebody's help.
 
 use super::ensure;
-use crate::relay::{End, view::View};
+use crate::relay::{End, history::position, view::View};
 use tidegate_core::outbox::{OnDead, Stuck, StuckState};
 
 pub fn check(view: &View<'_>, end: &End) -> Result<(), String> {
@@ -26,7 +26,7 @@ pub fn check(view: &View<'_>, end: &End) -> Result<(), String> {
 fn holds(before: &Stuck, stuck: &Stuck) -> bool {
     before.state == StuckState::Dead
         && before.then != OnDead::Skip
-        && before.id < stuck.id
+        && position(&before.id) < position(&stuck.id)
         && before.key == stuck.key
         && before.sink == stuck.sink
 }
