@@ -1,7 +1,8 @@
-//! Marking, one message at a time: any number of these may be done when something goes wrong.
+//! Marking, one message of a lane at a time: any number of these may be done when something goes wrong.
 
 use super::{Client, Shortcut, number, table::Written};
 use crate::relay::history::Event;
+use futures_util::future::try_join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate_core::{
     Position, StoreError,
@@ -67,22 +68,19 @@ impl Client {
     }
 
     async fn mark_done(&self, marks: &Marks, progress: &mut Progress) -> Result<(), StoreError> {
-        let mut done: Vec<&(Lane, Row)> = marks.done.iter().collect();
-        if self.is(Shortcut::LastMarkFirst) {
-            done.reverse();
+        let mut by_lane: BTreeMap<Lane, Vec<&Row>> = BTreeMap::new();
+        for (lane, row) in &marks.done {
+            by_lane.entry(*lane).or_default().push(row);
         }
-        for (lane, row) in done {
-            // A mark is not fenced. Whoever gets the lane next waits for one that is on its way, and for no other.
-            if let Some(wire) = &self.wire {
-                wire.thawed().await;
-            }
-            if self.now() > self.own().until {
-                self.find_late(progress).await?;
-            }
-            if !progress.late.contains(lane) {
-                self.request("mark", |table| table.mark(row)).await?;
-                self.is_over([row.clone()]);
-            }
+        if self.is(Shortcut::LastMarkFirst) {
+            by_lane.values_mut().for_each(|rows| rows.reverse());
+        }
+        let leases = progress.leases.clone();
+        let lanes = by_lane.into_iter().filter(|(lane, _)| !progress.late.contains(lane));
+        let marks_of =
+            lanes.filter_map(|(lane, rows)| Some(self.mark_lane(*leases.get(&lane)?, rows)));
+        for lane in try_join_all(marks_of).await? {
+            progress.late.extend(lane);
         }
         for (lane, position) in &marks.aside_done {
             let row = self.own().book.get(*position).map(|row| row.row.clone());
@@ -95,6 +93,26 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Marks what is done of a lane, one after the other. Returns the lane if it was lost meanwhile.
+    async fn mark_lane(
+        &self,
+        lease: LaneLease,
+        rows: Vec<&Row>,
+    ) -> Result<Option<Lane>, StoreError> {
+        for row in rows {
+            // A mark is not fenced. Whoever gets the lane next waits for one that is on its way, and for no other.
+            if let Some(wire) = &self.wire {
+                wire.thawed().await;
+            }
+            if self.now() > self.own().until && !self.leases().await?.holds(lease) {
+                return Ok(Some(lease.lane));
+            }
+            self.request("mark", |table| table.mark(row)).await?;
+            self.is_over([row.clone()]);
+        }
+        Ok(None)
     }
 
     async fn set_aside(&self, marks: &Marks, progress: &mut Progress) -> Result<(), StoreError> {
