@@ -264,7 +264,7 @@ impl Flow {
             self.aside.push(set(&message, key, name(), Aside::Later { delay }));
             return;
         }
-        if key.is_some_and(|key| self.held.contains(sink, key)) {
+        if key.is_some_and(|key| self.held.sets_aside(sink, key)) {
             let set = set(&message, key, name(), Aside::Behind);
             return self.set_aside(sink, set);
         }
@@ -274,6 +274,7 @@ impl Flow {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
             return self.set_aside(sink, set);
         }
+        self.held.opened(sink, key.filter(|_| self.by_state), message.lane);
         let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
         let line = line.unwrap_or(sink);
         lane.open(line, message.position);

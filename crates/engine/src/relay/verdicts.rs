@@ -108,7 +108,10 @@ impl Flow {
         let Some(lane) = self.lanes.get_mut(&queued.message.lane) else { return };
         match queued.aside.is_some() {
             true => lane.done(queued.line, queued.position()),
-            false => lane.close(queued.line, queued.position()),
+            false => {
+                lane.close(queued.line, queued.position());
+                self.held.closed(self.plan.sink_of(&queued.message.topic), queued.key);
+            }
         }
         if queued.aside.is_some() || self.by_state {
             self.done.push((queued.message.lane, queued.position()));
@@ -205,6 +208,7 @@ impl Flow {
             && let Some(lane) = self.lanes.get_mut(&queued.message.lane)
         {
             lane.close(queued.line, queued.position());
+            self.held.closed(self.plan.sink_of(&queued.message.topic), queued.key);
         }
     }
 }

@@ -68,6 +68,8 @@ pub struct IndexPlan {
 /// Something that must not be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortcut {
+    /// Messages are read as soon as the index shows them.
+    NoMinAge,
     /// What the index shows of lanes just gained is believed.
     NoVerifying,
     /// Messages are marked when they are read.
@@ -183,6 +185,11 @@ impl Client {
 
     fn own(&self) -> MutexGuard<'_, Own> {
         self.own.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// How old messages are when they are read.
+    fn min_age(&self) -> Duration {
+        if self.is(Shortcut::NoMinAge) { Duration::ZERO } else { self.plan.min_age }
     }
 
     fn is(&self, shortcut: Shortcut) -> bool {

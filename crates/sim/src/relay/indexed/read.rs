@@ -56,7 +56,7 @@ impl Client {
     fn next_look(&self, claim: &ClaimRequest, began: Duration) -> Option<Duration> {
         let own = self.own();
         let gained = own.lanes.values().map(|(_, since)| *since).max().unwrap_or_default();
-        let shown = gained + self.plan.lag + self.plan.min_age + SLACK;
+        let shown = gained + self.plan.lag + self.min_age() + SLACK;
         let unseen = (began < shown).then(|| shown - began);
         own.book.next_due(claim, self.now()).into_iter().chain(unseen).min()
     }
@@ -147,7 +147,7 @@ impl Client {
             wanted += found.items.len() - before;
             let Some(last) = after.clone().filter(|_| more) else { return Ok(()) };
             // What is too young is not read anyway.
-            if last.0 + self.plan.min_age > began {
+            if last.0 + self.min_age() > began {
                 return Ok(());
             }
             if wanted >= most {
@@ -170,7 +170,7 @@ impl Client {
     /// of its key that are read again after a crash. Returns when the first of that is to be read.
     fn leave_out(&self, found: &mut Found, began: Duration) -> Option<Duration> {
         let ready =
-            |item: &Item| item.created + self.plan.min_age.max(item.new.delay.unwrap_or_default());
+            |item: &Item| item.created + self.min_age().max(item.new.delay.unwrap_or_default());
         let left_out: Vec<Item> = found.items.extract_if(.., |item| ready(item) > began).collect();
         left_out.iter().map(|item| ready(item) - began).min()
     }
