@@ -74,6 +74,9 @@ pub enum State {
     Done,
 }
 
+/// What was set aside in some lanes, and how often people have changed each.
+pub type Loaded = (Vec<(Position, AsideRow)>, Vec<(Lane, u64)>);
+
 /// What became of a write that needs a lease.
 pub enum Written<T> {
     /// The lane is somebody else's. Nothing was changed.
@@ -116,6 +119,7 @@ impl Item {
 }
 
 impl Table {
+    /// An empty table, whose index shows changes after `lag` at the latest.
     pub fn new(
         seed: u64,
         lag: Duration,
@@ -136,7 +140,7 @@ impl Table {
         Self { content: Arc::new(Mutex::new(content)), clock: Arc::new(clock) }
     }
 
-    pub fn content(&self) -> MutexGuard<'_, Content> {
+    pub(super) fn content(&self) -> MutexGuard<'_, Content> {
         self.content.lock().expect("nothing panics while it holds the lock")
     }
 
@@ -278,7 +282,7 @@ impl Table {
     }
 
     /// What was set aside in some lanes, with the number of changes that are in it.
-    pub fn load(&self, lanes: &[Lane]) -> (Vec<(Position, AsideRow)>, Vec<(Lane, u64)>) {
+    pub fn load(&self, lanes: &[Lane]) -> Loaded {
         let content = self.content();
         let of_lanes = content.items.values().filter(|item| lanes.contains(&item.lane));
         let aside = of_lanes.filter_map(Item::aside).map(|(at, row)| (at, row.clone()));
@@ -287,10 +291,7 @@ impl Table {
     }
 
     /// The same for those among the lanes that were changed since.
-    pub fn load_changed(
-        &self,
-        known: &BTreeMap<Lane, u64>,
-    ) -> (Vec<(Position, AsideRow)>, Vec<(Lane, u64)>) {
+    pub fn load_changed(&self, known: &BTreeMap<Lane, u64>) -> Loaded {
         let is_changed = |content: &Content, lane: &Lane, known: u64| {
             content.changes.get(lane).copied().unwrap_or(0) != known
         };
