@@ -364,3 +364,21 @@ fn nothing_is_set_aside_before_earlier_ones_of_its_key_are_marked() {
         assert_eq!(flow.aside.len(), 1, "nothing of the key is in memory any more");
     }
 }
+
+/// A settlement that was on its way when a message was given up does not say so: what follows waits for the next.
+#[test]
+fn a_key_goes_on_when_the_store_knows_of_the_death_and_not_before() {
+    let mut flow = flow(&two_sinks(), &[1]);
+    let keyed = |id, key: &str| Message { key: Some(key.to_owned()), ..message(id, 1, "fast") };
+    let asking = flow.ask(&AT_ONCE).unwrap();
+    answer(&mut flow, &asking, &[keyed(1, "a"), keyed(2, "b"), keyed(3, "b")], 3);
+    let [first, second] = [0, 1].map(|_| flow.next_group(1, |_| Some(1)).unwrap());
+    flow.answered(first, vec![Some(Verdict::Done)]);
+    flow.settlement().unwrap();
+    flow.answered(second, vec![Some(Verdict::Dead("no".to_owned()))]);
+    flow.settled(Settled::default());
+    assert!(flow.next_group(1, |_| Some(1)).is_none(), "the store does not know yet");
+    assert_eq!(flow.settlement().unwrap().aside.len(), 1);
+    flow.settled(Settled::default());
+    assert_eq!(flow.next_group(1, |_| Some(1)).unwrap().len(), 1);
+}

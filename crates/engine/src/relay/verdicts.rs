@@ -63,7 +63,7 @@ impl Flow {
         }
         // A crash before the store knows would send it once more, after those behind it.
         given_up.retain(|(_, key)| keys.remove(key));
-        self.given_up.extend(given_up.into_iter().map(|(lane, key)| (lane, sink, key)));
+        self.given_up.extend(given_up.into_iter().map(|(lane, key)| (lane, sink, key, false)));
         self.queues[sink].finished(messages, keys);
         self.clear_out();
     }
