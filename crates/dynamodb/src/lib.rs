@@ -36,8 +36,8 @@ mod transport;
 mod trouble;
 mod usage;
 
-pub use aws_sdk_dynamodb as sdk;
 pub use address::{Address, Billing, Indexes, is_address};
+pub use aws_sdk_dynamodb as sdk;
 pub use batch::Missing;
 pub use publish::check_transaction;
 pub use tables::{FoundTables, script};

@@ -43,8 +43,8 @@ pub(super) struct Flow {
     pub held: Held,
     /// What was set aside and is on its way again, or is being set aside, until that is settled.
     pub under_way: HashMap<Position, UnderWay>,
-    /// Keys whose first message was given up and that go on, once the store knows.
-    pub given_up: Vec<(Lane, usize, KeyHash)>,
+    /// Keys whose first message was given up and that go on, once the store knows; whether it is being told.
+    pub given_up: Vec<(Lane, usize, KeyHash, bool)>,
     /// Keys of which more was set aside since messages were asked for last.
     pub touched: HashSet<(usize, KeyHash)>,
     /// How many messages to read at once.
@@ -178,7 +178,7 @@ impl Flow {
         self.aside.retain(|aside| aside.lane != lane);
         self.done.retain(|(of, _)| *of != lane);
         self.under_way.retain(|_, it| it.lane != lane);
-        self.go_on(|of| of == lane);
+        self.go_on(|of, _| of == lane);
         self.queues.iter_mut().for_each(|queue| drop(queue.take_lanes(|it| it == lane, false)));
     }
 
@@ -261,7 +261,7 @@ impl Flow {
             self.aside.push(set(&message, key, name(), Aside::Later { delay }));
             return;
         }
-        if key.is_some_and(|key| self.held.contains(sink, key)) {
+        if key.is_some_and(|key| self.held.sets_aside(sink, key)) {
             let set = set(&message, key, name(), Aside::Behind);
             return self.set_aside(sink, set);
         }
@@ -271,6 +271,7 @@ impl Flow {
             let set = set(&message, key, self.plan.sinks[sink].name.clone(), aside);
             return self.set_aside(sink, set);
         }
+        self.held.opened(sink, key.filter(|_| self.by_state), message.lane);
         let Some(lane) = self.lanes.get_mut(&message.lane) else { return };
         let line = line.unwrap_or(sink);
         lane.open(line, message.position);
@@ -388,6 +389,7 @@ impl Flow {
             return None;
         }
         self.settlements = number;
+        self.given_up.iter_mut().for_each(|(.., told)| *told = true);
         // The store may have them before it says so, and hand them out.
         for set in &settlement.aside {
             let sink = self.plan.sink_named(&set.sink);
@@ -430,7 +432,7 @@ impl Flow {
             }
         }
         self.under_way.retain(|_, it| it.what != Doing::Settled || !current.contains(&it.lane));
-        self.go_on(|lane| current.contains(&lane));
+        self.go_on(|lane, told| told && current.contains(&lane));
         for (_, position) in settlement.done.iter().filter(|(lane, _)| current.contains(lane)) {
             self.under_way.remove(position);
         }
@@ -451,9 +453,9 @@ impl Flow {
     }
 
     /// Keys of some lanes go on behind messages that were given up.
-    fn go_on(&mut self, lanes: impl Fn(Lane) -> bool) {
-        let settled = self.given_up.extract_if(.., |(lane, ..)| lanes(*lane));
-        for (_, sink, key) in settled {
+    fn go_on(&mut self, lanes: impl Fn(Lane, bool) -> bool) {
+        let settled = self.given_up.extract_if(.., |(lane, _, _, told)| lanes(*lane, *told));
+        for (_, sink, key, _) in settled {
             self.queues[sink].finished(0, [key]);
         }
     }

@@ -63,7 +63,7 @@ impl Flow {
         }
         // A crash before the store knows would send it once more, after those behind it.
         given_up.retain(|(_, key)| keys.remove(key));
-        self.given_up.extend(given_up.into_iter().map(|(lane, key)| (lane, sink, key)));
+        self.given_up.extend(given_up.into_iter().map(|(lane, key)| (lane, sink, key, false)));
         self.queues[sink].finished(messages, keys);
         self.clear_out();
     }
@@ -108,7 +108,10 @@ impl Flow {
         let Some(lane) = self.lanes.get_mut(&queued.message.lane) else { return };
         match queued.aside.is_some() {
             true => lane.done(queued.line, queued.position()),
-            false => lane.close(queued.line, queued.position()),
+            false => {
+                lane.close(queued.line, queued.position());
+                self.held.closed(self.plan.sink_of(&queued.message.topic), queued.key);
+            }
         }
         if queued.aside.is_some() || self.by_state {
             self.done.push((queued.message.lane, queued.position()));
@@ -205,6 +208,7 @@ impl Flow {
             && let Some(lane) = self.lanes.get_mut(&queued.message.lane)
         {
             lane.close(queued.line, queued.position());
+            self.held.closed(self.plan.sink_of(&queued.message.topic), queued.key);
         }
     }
 }

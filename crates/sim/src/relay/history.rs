@@ -146,9 +146,12 @@ impl History {
     }
 }
 
-/// The place of a message in its lane, by its id: the memory store is a log.
+/// What a history knows a message by, which is its place among all of them: its id in the memory store, which is a log,
+/// and what its id ends with elsewhere.
 pub fn position(id: &MessageId) -> Position {
-    id.as_number().map(Position).expect("the memory store numbers its messages")
+    let number = |text: &str| text.rsplit('-').next().and_then(|it| it.parse::<i64>().ok());
+    let number = id.as_number().or_else(|| number(&id.to_string()));
+    Position(number.expect("every message has a number"))
 }
 
 /// What a settlement sets aside, for the record.

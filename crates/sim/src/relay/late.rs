@@ -4,7 +4,7 @@ use super::{
     database::{Database, Look, Mistake, Transaction, steps},
     dice::{dice, ms},
     history::Event,
-    life::Stage,
+    life::{Stage, Store},
     world::{new_message, nobody},
 };
 use rand::RngExt;
@@ -34,6 +34,7 @@ impl Shared {
 
 /// Publishes messages in one transaction.
 pub async fn publish(stage: Stage, messages: Range<usize>) {
+    let Store::Log(store) = &stage.store else { return };
     let first = messages.start;
     let mut rng = dice(stage.scenario.seed, [0x1a7e, first as u64, 0]);
     let places: Vec<usize> = messages.collect();
@@ -44,7 +45,7 @@ pub async fn publish(stage: Stage, messages: Range<usize>) {
     for step in steps {
         let committed = transaction.step(&mut stage.database.lock(), step);
         let new = committed.iter().map(|(id, place)| (Position(*id), new_message(&stage, *place)));
-        stage.store.publish_as(new.collect()).expect("the scenario has only good messages");
+        store.publish_as(new.collect()).expect("the scenario has only good messages");
         for (id, message) in committed {
             stage.history.add(nobody(&stage), Event::Published { id: Position(id), message });
         }
@@ -68,10 +69,10 @@ pub struct Answer {
 }
 
 impl Reading {
-    pub fn new(stage: &Stage) -> Self {
+    pub fn new(stage: &Stage, store: &Memory) -> Self {
         Self {
             database: stage.database.clone(),
-            store: stage.store.clone(),
+            store: store.clone(),
             mistake: stage.scenario.mistake,
             horizon: Mutex::default(),
         }

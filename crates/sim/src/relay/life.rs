@@ -4,15 +4,17 @@ use super::{
     hazards::Hazard,
     history::{Event, History},
     ice::{Freezing, Ice},
-    late::Shared,
+    indexed::{self, IndexPlan, Table},
+    late::{Reading, Shared},
     routing::Routing,
     scenario::{Ending, HORIZON, LifePlan, Scenario},
     server::Server,
     sink::Client,
     store::View,
+    wire::Wire,
 };
 use std::{sync::Arc, time::Duration};
-use tidegate_core::{Memory, WorkerId, outbox::Pattern};
+use tidegate_core::{Memory, OutboxStore, WorkerId, outbox::Pattern};
 use tidegate_engine::{
     Relay, RelayOptions, Stop,
     relay::{Plan, PlannedSink, RelayWatch},
@@ -26,10 +28,29 @@ use tokio::{
 #[derive(Clone)]
 pub struct Stage {
     pub scenario: Arc<Scenario>,
-    pub store: Memory,
+    pub store: Store,
     pub database: Shared,
     pub servers: Vec<Arc<Server>>,
     pub history: History,
+}
+
+/// The store of a world.
+#[derive(Clone)]
+pub enum Store {
+    Log(Memory),
+    Indexed(Table),
+}
+
+impl Store {
+    /// Somebody's access to it who is no relay.
+    pub fn people(&self) -> Arc<dyn OutboxStore> {
+        match self {
+            Self::Log(memory) => Arc::new(memory.clone()),
+            Self::Indexed(table) => {
+                Arc::new(indexed::Client::new(table, &IndexPlan::calm(), None, Duration::ZERO))
+            }
+        }
+    }
 }
 
 /// Says how a life ended: a crash says nothing else.
@@ -98,7 +119,18 @@ impl Stage {
     }
 
     fn relay(&self, life: usize, plan: &LifePlan, ice: &Ice) -> Relay {
-        let store = View::new(self, life, plan, ice);
+        let wire = Wire::new(self, life, plan, ice);
+        let store: Arc<dyn OutboxStore> = match (&self.store, &self.scenario.index) {
+            (Store::Indexed(table), Some(index)) => {
+                Arc::new(indexed::Client::new(table, index, Some(wire), index.relays[life]))
+            }
+            (Store::Indexed(_), None) => unreachable!("only an index makes such a store"),
+            (Store::Log(memory), _) => {
+                let is_late = self.scenario.hazards.has(Hazard::LateCommit);
+                let late = is_late.then(|| Reading::new(self, memory));
+                Arc::new(View::new(memory, late, wire))
+            }
+        };
         let options = RelayOptions {
             lease: plan.lease,
             grace: plan.grace,
@@ -109,7 +141,7 @@ impl Stage {
         };
         let routing = &self.scenario.routings[plan.routing];
         let plan = self.plan(life, routing, ice);
-        Relay::new(Arc::new(store), plan, options).expect("the default pace is within its range")
+        Relay::new(store, plan, options).expect("the default pace is within its range")
     }
 
     fn plan(&self, life: usize, routing: &Routing, ice: &Ice) -> Plan {

@@ -26,6 +26,7 @@ mod dice;
 mod hazards;
 mod history;
 mod ice;
+pub mod indexed;
 mod late;
 mod life;
 mod routing;
@@ -34,10 +35,12 @@ mod server;
 mod sink;
 mod store;
 mod view;
+mod wire;
 mod world;
 
 pub use hazards::{Hazard, Hazards};
 pub use history::{Entry, Event};
+pub use indexed::{IndexPlan, Shortcut};
 pub use scenario::{Ending, GoBack, LifePlan, Scenario};
 pub use world::{End, simulate};
 

@@ -8,6 +8,7 @@ use super::{
     dice::{dice, ms},
     hazards::{Hazard, Hazards},
     ice::Frost,
+    indexed::IndexPlan,
     routing::Routing,
 };
 use crate::Faults;
@@ -45,6 +46,8 @@ pub struct Scenario {
     pub go_backs: Vec<GoBack>,
     /// What publishers and claims do wrong, so that a test can see whether a law finds it.
     pub mistake: Option<Mistake>,
+    /// The store is read by state, through this index.
+    pub index: Option<IndexPlan>,
 }
 
 /// The store goes back in time, as a server does when a standby that is behind takes over. Relays live on.
@@ -224,6 +227,7 @@ impl Scenario {
             decisions,
             go_backs: Vec::new(),
             mistake: None,
+            index: None,
         }
     }
 
@@ -241,6 +245,15 @@ impl Scenario {
             scenario.go_backs.push(GoBack { at: ms(at), to: ms(at - by), fences });
             earliest = at;
         }
+        scenario
+    }
+
+    /// The world of a seed, whose store is read through an index that lags.
+    pub fn indexed(seed: u64, hazards: Hazards) -> Self {
+        let mut scenario = Self::from_seed(seed, hazards);
+        let mut rng = dice(seed, [0x1d3, 0, 0]);
+        let lives = scenario.lives.len() + 1;
+        scenario.index = Some(IndexPlan::random(&mut rng, &scenario.messages, lives));
         scenario
     }
 
@@ -274,7 +287,7 @@ impl Scenario {
     }
 }
 
-fn one_of<T: Copy>(rng: &mut ChaCha8Rng, choice: &[T]) -> T {
+pub fn one_of<T: Copy>(rng: &mut ChaCha8Rng, choice: &[T]) -> T {
     choice[rng.random_range(0..choice.len())]
 }
 

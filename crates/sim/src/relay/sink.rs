@@ -69,7 +69,7 @@ fn parcel(item: &Item<'_>) -> Parcel {
     let number = |text: &str| text.rsplit('-').next().and_then(|it| it.parse::<i64>().ok());
     let message = item.text().ok().and_then(number);
     Parcel {
-        id: Position(number(item.id).expect("the memory store numbers its messages")),
+        id: Position(number(item.id).expect("every message has a number")),
         message: message.expect("the scenario numbers its messages") as usize,
         key: item.key.map(str::to_owned),
     }

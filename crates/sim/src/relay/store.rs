@@ -1,58 +1,36 @@
-//! A relay's view of the memory store: slow, failing, and recorded.
+//! A relay's view of the memory store.
 
 use super::{
-    dice::{dice, ms},
-    hazards::Hazard,
-    history::{Event, Far, History, noted},
-    ice::Ice,
+    history::{Event, Far, noted},
     late::Reading,
-    life::Stage,
-    scenario::LifePlan,
+    wire::Wire,
 };
-use crate::Faults;
 use async_trait::async_trait;
-use rand::SeedableRng;
-use rand_chacha::ChaCha8Rng;
-use std::{collections::BTreeSet, future::Future, sync::Mutex, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 use tidegate_core::{
-    Class, InspectOutbox, Kind, Memory, Message, MessageId, NewMessage, Outbox, Position, Publish,
-    Retain, StoreError,
+    InspectOutbox, Memory, Message, MessageId, NewMessage, Outbox, Position, Publish, Retain,
+    StoreError,
     outbox::{
         AuditLine, Claim, ClaimRequest, DeadGroup, GiveBack, Lane, OutboxCapabilities,
         OutboxStatus, Outstanding, Progress, Sealed, Settled, Settlement, Share, Shared, SteerPage,
         Steered, Stored, Stuck, StuckQuery, TroubleNote,
     },
 };
-use tokio::time::sleep;
 
 pub struct View {
     inner: Memory,
     /// How messages are read that come in by transactions.
     late: Option<Reading>,
-    faults: Faults,
-    outage: Option<(Duration, Duration)>,
-    life: usize,
-    ice: Ice,
-    history: History,
-    rng: Mutex<ChaCha8Rng>,
+    wire: Wire,
 }
 
 impl View {
-    pub fn new(stage: &Stage, life: usize, plan: &LifePlan, ice: &Ice) -> Self {
-        Self {
-            inner: stage.store.clone(),
-            late: stage.scenario.hazards.has(Hazard::LateCommit).then(|| Reading::new(stage)),
-            faults: plan.faults,
-            outage: plan.outage,
-            life,
-            ice: ice.clone(),
-            history: stage.history.clone(),
-            rng: Mutex::new(dice(stage.scenario.seed, [0xca11, life as u64, 0])),
-        }
+    pub fn new(store: &Memory, late: Option<Reading>, wire: Wire) -> Self {
+        Self { inner: store.clone(), late, wire }
     }
 
     fn note(&self, event: Event) {
-        self.history.add(self.life, event);
+        self.wire.note(event);
     }
 
     fn note_claimed(&self, claim: &Claim) {
@@ -62,44 +40,6 @@ impl View {
         if !messages.is_empty() {
             self.note(Event::Claimed(messages));
         }
-    }
-
-    /// One call: the way there, the effect, the way back; each way may fail.
-    async fn call<T>(
-        &self,
-        operation: &'static str,
-        effect: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        self.ice.thawed().await;
-        self.leg(operation, false).await?;
-        let answer = effect.await;
-        if answer.as_ref().is_err_and(|error| error.kind() == Kind::WentBack) {
-            self.note(Event::Noticed);
-        }
-        self.leg(operation, true).await?;
-        answer
-    }
-
-    async fn leg(&self, operation: &'static str, effective: bool) -> Result<(), StoreError> {
-        let (pause, fails) = {
-            let mut rng = self.rng.lock().expect("nothing panics while it holds the lock");
-            (self.faults.leg(&mut rng), self.faults.strikes(&mut rng))
-        };
-        sleep(pause).await;
-        let now = self.history.now();
-        let out = self.outage.is_some_and(|(from, until)| from <= now && now < until);
-        if out {
-            sleep(ms(100)).await;
-        }
-        if effective {
-            self.ice.thawed().await;
-        }
-        if fails || out {
-            self.note(Event::Failed { operation, effective });
-            let message = "the connection broke";
-            return Err(StoreError::new(Kind::Unreachable, Class::Unavailable, operation, message));
-        }
-        Ok(())
     }
 }
 
@@ -119,7 +59,7 @@ impl Outbox for View {
             shared.gained.iter().for_each(|gained| self.note(Event::Gained(gained.lease)));
             Ok(shared)
         };
-        self.call("share", effect).await
+        self.wire.call("share", effect).await
     }
 
     async fn claim_messages(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
@@ -129,16 +69,16 @@ impl Outbox for View {
                 self.note_claimed(&claim);
                 Ok(claim)
             };
-            return self.call("claim", effect).await;
+            return self.wire.call("claim", effect).await;
         };
         let asked = late.ask();
-        let rng = self.rng.lock().expect("nothing panics while it holds the lock").fork();
+        let rng = self.wire.fork();
         let effect = async {
             let answer = late.claim(request, asked, rng).await?;
             self.note_claimed(&answer.claim);
             Ok(answer)
         };
-        self.call("claim", effect).await.map(|answer| late.learn(answer))
+        self.wire.call("claim", effect).await.map(|answer| late.learn(answer))
     }
 
     async fn settle_messages(&self, settlement: Settlement) -> Result<Settled, StoreError> {
@@ -156,7 +96,7 @@ impl Outbox for View {
             });
             Ok(settled)
         };
-        self.call("settle", effect).await
+        self.wire.call("settle", effect).await
     }
 
     async fn give_back_lanes(&self, request: GiveBack) -> Result<(), StoreError> {
@@ -166,7 +106,7 @@ impl Outbox for View {
             lanes.into_iter().for_each(|lease| self.note(Event::GivenBack(lease)));
             Ok(())
         };
-        self.call("give back", effect).await
+        self.wire.call("give back", effect).await
     }
 
     async fn note_sinks(&self, note: TroubleNote) -> Result<(), StoreError> {
@@ -192,7 +132,7 @@ impl Publish for View {
 #[async_trait]
 impl InspectOutbox for View {
     async fn outbox(&self) -> Result<OutboxStatus, StoreError> {
-        self.call("status", self.inner.outbox()).await
+        self.wire.call("status", self.inner.outbox()).await
     }
 
     async fn outstanding(&self) -> Result<Outstanding, StoreError> {
@@ -223,7 +163,7 @@ impl InspectOutbox for View {
 #[async_trait]
 impl Retain for View {
     async fn seal(&self, age: Duration) -> Result<Option<Sealed>, StoreError> {
-        self.call("seal", self.inner.seal(age)).await
+        self.wire.call("seal", self.inner.seal(age)).await
     }
 
     async fn sealed(
@@ -236,7 +176,7 @@ impl Retain for View {
     }
 
     async fn discard(&self, sealed: Sealed) -> Result<u64, StoreError> {
-        self.call("discard", self.inner.discard(sealed)).await
+        self.wire.call("discard", self.inner.discard(sealed)).await
     }
 }
 

@@ -4,8 +4,9 @@ use super::{
     dice::dice,
     hazards::Hazard,
     history::{Entry, Event, History, position},
+    indexed::Table,
     late::{self, Shared},
-    life::Stage,
+    life::{Stage, Store},
     scenario::{Decision, Ending, Scenario},
     server::Server,
 };
@@ -18,7 +19,7 @@ use std::{
     time::Duration,
 };
 use tidegate_core::{
-    InspectOutbox, Memory, NewMessage, Position, Publish,
+    Memory, MessageId, NewMessage, Position,
     outbox::{AuditLine, Selection, Stuck, StuckQuery, StuckState, TopicStatus},
 };
 use tokio::{
@@ -73,7 +74,11 @@ async fn happen(scenario: Arc<Scenario>) -> End {
     let history = History::begin();
     let clock = history.clone();
     // Far from zero, so that nothing is due before it is published.
-    let store = Memory::new(move || Duration::from_secs(1_000) + clock.now());
+    let clock = move || Duration::from_secs(1_000) + clock.now();
+    let store = match &scenario.index {
+        Some(index) => Store::Indexed(Table::new(scenario.seed, index.lag, clock)),
+        None => Store::Log(Memory::new(clock)),
+    };
     let server = |place| Arc::new(Server::new(place, &scenario, &history));
     let servers = (0..scenario.servers.len()).map(server).collect();
     let database = Shared::default();
@@ -90,8 +95,9 @@ async fn happen(scenario: Arc<Scenario>) -> End {
     }
     let query = StuckQuery { limit: 10_000, ..StuckQuery::default() };
     let fine = "reading memory does not fail";
-    let stuck = stage.store.stuck(query).await.expect(fine);
-    let topics = stage.store.outbox().await.expect(fine).topics;
+    let people = stage.store.people();
+    let stuck = people.stuck(query).await.expect(fine);
+    let topics = people.outbox().await.expect(fine).topics;
     End { failure, history: stage.history.read(), polls, stuck, topics }
 }
 
@@ -157,20 +163,38 @@ async fn publish(stage: Stage) {
     for together in together(&stage.scenario) {
         let at = stage.scenario.messages[together.start].at;
         sleep_until(stage.history.instant(at)).await;
-        let new = together.clone().map(|place| new_message(&stage, place)).collect();
-        let ids = stage.store.publish(new).await;
-        let ids = ids.expect("the scenario has only good messages");
-        for (message, id) in together.zip(ids) {
-            let id = position(&id);
+        let places: Vec<usize> = together.collect();
+        for (message, id) in places.iter().zip(put(&stage, &places).await) {
+            let (id, message) = (position(&id), *message);
             stage.history.add(nobody(&stage), Event::Published { id, message });
         }
     }
 }
 
+/// Publishes messages of the scenario.
+async fn put(stage: &Stage, places: &[usize]) -> Vec<MessageId> {
+    let new = |place: &usize| new_message(stage, *place);
+    match (&stage.store, &stage.scenario.index) {
+        (Store::Indexed(table), Some(index)) => {
+            let put = |place: &usize| {
+                let (name, ahead) = &index.messages[*place];
+                table.put(name, table.now() + *ahead, new(place));
+                MessageId::text(name.as_str())
+            };
+            places.iter().map(put).collect()
+        }
+        (store, _) => {
+            let ids = store.people().publish(places.iter().map(new).collect()).await;
+            ids.expect("the scenario has only good messages")
+        }
+    }
+}
+
 async fn go_back(stage: Stage) {
+    let Store::Log(store) = &stage.store else { return };
     for go_back in &stage.scenario.go_backs {
         sleep_until(stage.history.instant(go_back.to)).await;
-        let (saved, before) = (stage.store.save(), stage.history.read().len());
+        let (saved, before) = (store.save(), stage.history.read().len());
         sleep_until(stage.history.instant(go_back.at)).await;
         let since = stage.history.read().split_off(before);
         let published = |entry: &Entry| match entry.event {
@@ -179,8 +203,8 @@ async fn go_back(stage: Stage) {
         };
         let gone = since.iter().filter_map(published).collect();
         match go_back.fences {
-            true => stage.store.go_back(&saved),
-            false => stage.store.go_back_unfenced(&saved),
+            true => store.go_back(&saved),
+            false => store.go_back_unfenced(&saved),
         }
         stage.history.add(nobody(&stage), Event::WentBack(gone));
     }
@@ -196,20 +220,16 @@ async fn decide(stage: Stage) {
 async fn carry_out(stage: &Stage, number: usize, decision: Decision) {
     let fine = "reading memory does not fail";
     let dead = StuckQuery { state: Some(StuckState::Dead), limit: 10_000, ..StuckQuery::default() };
-    let dead = stage.store.stuck(dead).await.expect(fine);
+    let people = stage.store.people();
+    let dead = people.stuck(dead).await.expect(fine);
     let mut rng = dice(stage.scenario.seed, [0xdec1de, number as u64, 0]);
-    let ids: Vec<Position> = dead
-        .iter()
-        .map(|it| position(&it.id))
-        .filter(|_| rng.random_bool(decision.share))
-        .collect();
-    if ids.is_empty() {
+    let chosen: Vec<MessageId> =
+        dead.into_iter().map(|it| it.id).filter(|_| rng.random_bool(decision.share)).collect();
+    if chosen.is_empty() {
         return;
     }
-    let which = Selection {
-        ids: Some(ids.iter().map(|id| (*id).into()).collect()),
-        ..Selection::default()
-    };
+    let ids: Vec<Position> = chosen.iter().map(position).collect();
+    let which = Selection { ids: Some(chosen), ..Selection::default() };
     let by = AuditLine::default();
     if decision.retry {
         if decision.mends {
@@ -217,10 +237,10 @@ async fn carry_out(stage: &Stage, number: usize, decision: Decision) {
             stage.servers.iter().for_each(|server| server.mend(&messages));
         }
         stage.history.add(nobody(stage), Event::Retried(ids));
-        stage.store.retry_dead(which, &by).await.expect(fine);
+        people.retry_dead(which, &by).await.expect(fine);
     } else {
         stage.history.add(nobody(stage), Event::Dropped(ids));
-        stage.store.drop_dead(which, &by).await.expect(fine);
+        people.drop_dead(which, &by).await.expect(fine);
     }
 }
 

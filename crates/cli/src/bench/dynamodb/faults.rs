@@ -64,7 +64,11 @@ pub async fn kills(tables: &Tables, messages: usize, judge: &mut Judge) -> Resul
         if sink.seen().times.len() >= total && watcher.outstanding().await?.messages == 0 {
             break;
         }
-        ensure!(start.elapsed() < PATIENCE, "relays did not finish: {} of {total}", sink.seen().times.len());
+        ensure!(
+            start.elapsed() < PATIENCE,
+            "relays did not finish: {} of {total}",
+            sink.seen().times.len()
+        );
         // Without a kill now and then that is not long enough, nobody would ever have all lanes for long.
         if kills < 20 {
             relays.remove(0).run.abort();

@@ -87,7 +87,9 @@ impl Row {
 /// Measures all that was asked for.
 pub async fn measure(args: &DynamoArgs, url: &str) -> Result<Report> {
     if !tidegate::is_dynamodb(url) {
-        bail!("name a table with --store 'dynamodb://NAME?endpoint=…': see `tidegate bench dynamodb --help`");
+        bail!(
+            "name a table with --store 'dynamodb://NAME?endpoint=…': see `tidegate bench dynamodb --help`"
+        );
     }
     let wants = |one| args.only.is_empty() || args.only.contains(&one);
     let (mut rows, mut judge) = (Vec::new(), Judge::default());
@@ -123,7 +125,8 @@ pub async fn measure(args: &DynamoArgs, url: &str) -> Result<Report> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows.iter().map(|row| {
-            let per_thousand = |units: f64| number::figure(units * 1e3 / row.messages.max(1) as f64);
+            let per_thousand =
+                |units: f64| number::figure(units * 1e3 / row.messages.max(1) as f64);
             [
                 row.name.clone(),
                 number::count(row.messages),

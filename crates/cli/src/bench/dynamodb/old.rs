@@ -44,7 +44,8 @@ pub async fn measure(tables: &Tables, messages: usize, rows: &mut Vec<Row>) -> R
     bench.proxy.reset_counters();
     let mark = async |n: usize| -> Result<()> {
         let key = text(format!("id-{n}"));
-        let get = sdk.get_item().table_name(&bench.name).key("MessageId", key).consistent_read(true);
+        let get =
+            sdk.get_item().table_name(&bench.name).key("MessageId", key).consistent_read(true);
         let mut item = get.send().await?.item.unwrap_or_default();
         item.remove("OutstandingCreatedTime");
         item.insert("DeliveryTime".to_owned(), AttributeValue::N(n.to_string()));

@@ -76,7 +76,12 @@ pub async fn idle(tables: &Tables, judge: &mut Judge) -> Result<()> {
         // Idle again, and at another moment between two looks.
         sleep(Duration::from_millis(12_000 + 530 * n as u64)).await;
     }
-    judge.check("seconds until a message is found", Some(longest.as_secs_f64()), Bound::AtMost, 3.0);
+    judge.check(
+        "seconds until a message is found",
+        Some(longest.as_secs_f64()),
+        Bound::AtMost,
+        3.0,
+    );
     relay.stop.stop();
     relay.end().await?;
     bench.drop().await
@@ -98,12 +103,18 @@ pub async fn relay(
     ensure!(sink.seen().times.len() == messages, "not every message was delivered");
     let counters = bench.proxy.counters();
     let of = |operations: &[&str]| {
-        let chosen = counters.operations.iter().filter(|(name, _)| operations.contains(&name.as_str()));
+        let chosen =
+            counters.operations.iter().filter(|(name, _)| operations.contains(&name.as_str()));
         Counters { operations: chosen.map(|(name, count)| (name.clone(), *count)).collect() }
     };
     let read = Row::new("read", messages, &of(&["Scan", "Query", "BatchGetItem"]));
     let marked = Row::new("mark", messages, &of(&["UpdateItem", "TransactWriteItems"]));
-    judge.check("publish: requests per message", Some(published.per_message()), Bound::AtMost, 0.05);
+    judge.check(
+        "publish: requests per message",
+        Some(published.per_message()),
+        Bound::AtMost,
+        0.05,
+    );
     judge.check("read: requests per message", Some(read.per_message()), Bound::AtMost, 0.05);
     // Beside the marks there are the signs of life of the relay.
     judge.check("mark: requests per message", Some(marked.per_message()), Bound::AtMost, 1.01);

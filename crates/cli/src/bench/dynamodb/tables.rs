@@ -37,7 +37,8 @@ impl Tables {
     pub async fn create(&self, settings: &str) -> Result<Bench> {
         let proxy = Proxy::start(&self.endpoint, 7)?;
         let name = format!("tidegate_bench_{:016x}", rand_name());
-        let bench = Bench { proxy, name, region: self.region.clone(), settings: settings.to_owned() };
+        let bench =
+            Bench { proxy, name, region: self.region.clone(), settings: settings.to_owned() };
         bench.open("").await?.migrate().await?;
         bench.proxy.reset_counters();
         Ok(bench)

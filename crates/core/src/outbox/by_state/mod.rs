@@ -37,11 +37,17 @@ pub trait StateOutbox: Send + Sync {
 
     /// Reads messages that are pending and not known to the caller, and those that were set aside and are due. Changes
     /// nothing. Of each key, messages come in the order that the capabilities promise.
+    ///
+    /// A message that is not due yet is best left where it is: what is set aside keeps its position, and would go before
+    /// earlier ones of its key that are read again, by whoever has the lane next.
     async fn read_pending(&self, request: PendingRequest) -> Result<Pending, StoreError>;
 
     /// Marks messages as done, and writes what was set aside. Afterwards it is durable for all lanes but those that
-    /// were lost. It may be carried out in several parts, of each key in its order: after an error, any number of
-    /// these may be done. Sent again, it changes nothing that was done.
+    /// were lost. Sent again, it changes nothing that was done.
+    ///
+    /// It may be carried out in several parts, of which any number is done after an error or a crash. Then their order
+    /// matters: of each lane first what is done, then what is set aside, both as they are listed. In another order, what
+    /// comes first of a key would be delivered again, or for the first time, after what follows it.
     async fn mark(&self, marks: Marks) -> Result<Settled, StoreError>;
 
     /// As [`Outbox::give_back_lanes`].
@@ -96,7 +102,7 @@ pub struct Marks {
     pub lanes: Vec<LaneLease>,
     /// The last position that was given out.
     pub last: Position,
-    /// Pending messages that are done.
+    /// Pending messages that are done. Of each key in its order.
     pub done: Vec<(Lane, Row)>,
     /// Messages that were set aside before and are done.
     pub aside_done: Vec<(Lane, Position)>,

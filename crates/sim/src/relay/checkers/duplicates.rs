@@ -57,9 +57,13 @@ fn is_excused(
         || ended_without_store(view, first.life, answered, second.at)
 }
 
-/// Whether a relay ended, and its store did not answer meanwhile: it could not settle.
+/// Whether a relay ended, and its store did not answer meanwhile: it could not settle. Where each message is marked by
+/// itself, a store that is slow now and then is too slow for many.
 fn ended_without_store(view: &View<'_>, life: usize, from: usize, to: usize) -> bool {
     let own = || view.history[from..to].iter().filter(|entry| entry.life == life);
     let ended = own().any(|entry| matches!(entry.event, Event::Ended));
-    ended && own().any(|entry| matches!(entry.event, Event::Failed { .. }))
+    let lives = &view.scenario.lives;
+    let slow =
+        view.scenario.index.is_some() && lives.get(life).is_some_and(|it| it.faults.slow > 0.0);
+    ended && (slow || own().any(|entry| matches!(entry.event, Event::Failed { .. })))
 }
