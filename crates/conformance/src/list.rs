@@ -2,15 +2,8 @@
 //! made from this list. A case that is not in it is dead code, and the compiler says so.
 
 use crate::{
-    Case, chain, claim, claim_retries, finalize, inspect, migrate,
-    outbox::{
-        claim as outbox_claim, due as outbox_due, inspect as outbox_inspect, keys as outbox_keys,
-        lag as outbox_lag, limit as outbox_limit, publish as outbox_publish,
-        reopen as outbox_reopen, retain as outbox_retain, settle as outbox_settle,
-        share as outbox_share, steer as outbox_steer, take_over as outbox_take_over,
-        trouble as outbox_trouble, went_back as outbox_went_back,
-    },
-    pace, renew, reopen, settle, settle_races, steer, submit, suspects,
+    Case, chain, claim, claim_retries, finalize, inspect, migrate, pace, renew, reopen, settle,
+    settle_races, steer, submit, suspects,
 };
 use tidegate_core::source::Capabilities;
 
@@ -176,130 +169,6 @@ macro_rules! __each_case {
                 what_is_settled_is_found_again,
                 fences_go_on_growing,
                 handles_share_a_batch_without_overlap;
-            outbox_publish(every):
-                what_is_published_is_read_as_it_was,
-                ids_grow_within_a_call_and_from_call_to_call,
-                what_cannot_be_held_is_refused_and_nothing_is_stored,
-                the_largest_that_can_be_held_is_held,
-                a_delay_is_told_to_the_reader,
-                a_key_has_one_lane_and_keys_spread_over_all,
-                without_a_key_messages_spread_over_the_lanes,
-                publishers_at_the_same_time_lose_nothing;
-            outbox_limit(every):
-                nothing_is_taken_while_too_many_are_outstanding,
-                what_was_set_aside_is_outstanding_and_the_dead_are_not,
-                outstanding_is_never_too_low;
-            outbox_share(every):
-                the_first_relay_gets_all_lanes,
-                shares_are_even_as_relays_come_and_go,
-                relays_at_the_same_time_never_get_the_same_lane,
-                what_expired_goes_to_another_and_is_lost,
-                what_expired_and_nobody_took_is_kept,
-                a_settlement_leaves_leases_as_they_are,
-                a_relay_that_starts_anew_under_its_name_goes_on,
-                what_a_relay_does_not_know_of_is_free,
-                what_a_dead_relay_had_and_nobody_took_is_kept,
-                given_back_lanes_are_free_at_once,
-                what_arrives_after_a_lane_was_given_back_is_late,
-                a_relay_that_ends_is_not_counted,
-                nothing_to_give_back_or_settle_is_fine;
-            outbox_claim(every):
-                messages_are_read_in_order_and_reading_changes_nothing,
-                only_what_is_behind_a_place_is_read,
-                a_reader_takes_some_topics_and_leaves_others,
-                patterns_mean_their_characters,
-                a_reading_is_limited_by_count,
-                a_reading_is_limited_by_bytes,
-                read_to_covers_lanes_without_messages,
-                readers_do_not_mind_each_other;
-            outbox_lag(every):
-                a_lag_is_taken_over_as_it_was,
-                what_was_done_under_other_routes_is_taken_over,
-                lags_replace_those_that_were_stored,
-                what_lags_is_read_apart_from_the_rest,
-                what_was_set_aside_beyond_a_lag_is_told;
-            outbox_settle(every):
-                cursors_move_on_and_never_back,
-                late_lanes_change_nothing_while_others_apply,
-                a_late_copy_of_an_earlier_settlement_changes_nothing,
-                what_was_dropped_is_not_set_aside_again,
-                a_relay_that_lost_its_lanes_changes_nothing,
-                an_expired_lane_that_nobody_took_is_settled,
-                sent_again_it_changes_nothing,
-                what_was_set_aside_is_not_read_again,
-                a_retry_that_fails_again_counts_on,
-                later_becomes_due_and_holds_nothing,
-                a_thousand_are_set_aside_and_done_at_once;
-            outbox_went_back(every):
-                a_settlement_that_skips_a_number_is_refused,
-                a_relay_that_starts_afresh_goes_on,
-                another_epoch_is_noticed,
-                lanes_of_another_epoch_are_not_renewed,
-                a_settlement_of_lost_lanes_has_no_number;
-            outbox_due(every):
-                a_head_comes_with_some_of_those_behind_it,
-                a_head_that_is_not_due_keeps_the_rest,
-                what_is_tried_again_waits_for_those_before_it,
-                a_head_brings_the_rest_up_to_one_that_holds_the_key,
-                what_messages_waited_for_is_told,
-                what_is_under_way_is_left_out,
-                sinks_that_take_no_more_are_left_out,
-                those_due_first_come_first_in_the_order_of_their_ids,
-                next_due_is_the_soonest,
-                due_messages_are_limited_by_bytes;
-            outbox_keys(every):
-                when_the_head_is_done_the_next_is_due,
-                several_of_a_key_are_done_at_once,
-                one_in_the_middle_is_done,
-                a_dead_head_that_is_skipped_lets_the_next_go,
-                a_dead_head_that_blocks_or_parks_keeps_the_rest,
-                a_follower_comes_in_as_the_head_goes,
-                heads_and_followers_come_in_together,
-                an_older_one_comes_in_before_those_that_wait,
-                what_has_nothing_to_wait_behind_is_due,
-                keys_and_sinks_do_not_mind_each_other,
-                a_head_that_goes_to_another_sink_lets_the_next_go;
-            outbox_take_over(every):
-                keys_that_wait_are_told,
-                what_was_set_aside_beyond_the_cursor_is_told,
-                what_had_no_route_finds_one,
-                what_goes_to_another_sink_waits_there,
-                a_found_route_keeps_the_order_of_its_key,
-                renewing_leaves_what_was_set_aside_alone;
-            outbox_inspect(every):
-                status_counts_by_topic,
-                a_topic_with_only_dead_has_no_oldest,
-                what_is_parked_counts_as_dead,
-                the_dead_are_grouped_most_first,
-                what_was_set_aside_is_listed_by_choice_in_pages,
-                a_message_is_found_whatever_became_of_it,
-                a_text_is_no_id_where_messages_have_numbers;
-            outbox_trouble(every):
-                the_last_note_of_a_relay_counts,
-                trouble_lasts_as_long_as_its_relay_says,
-                relays_speak_for_themselves,
-                a_relay_that_is_gone_is_not_believed;
-            outbox_steer(every):
-                a_retried_message_is_due_with_all_attempts_and_the_rest_follows,
-                what_waits_behind_a_dropped_message_goes_on,
-                dropped_while_nobody_has_the_lane_the_next_relay_goes_on,
-                only_the_dead_among_the_chosen_are_changed,
-                every_decision_leaves_an_audit_line,
-                a_dropped_message_frees_no_other_key,
-                a_decision_is_carried_out_page_by_page,
-                a_page_passes_over_what_is_not_chosen,
-                a_retried_message_goes_before_later_ones_of_its_key;
-            outbox_retain(every):
-                nothing_is_sealed_that_is_young_or_unread,
-                what_was_sent_is_sealed_read_and_discarded,
-                what_was_set_aside_stays_with_its_payload,
-                what_changed_since_must_be_sealed_again,
-                what_comes_later_is_left_alone,
-                a_dropped_message_is_not_among_those_sent,
-                rounds_of_retention_lose_nothing;
-            outbox_reopen(durable):
-                what_was_published_and_settled_is_found_again,
-                handles_share_the_lanes;
         }
     };
 }
@@ -332,11 +201,6 @@ macro_rules! __tests {
         #[test]
         fn differential() {
             $crate::differential($fixture);
-        }
-
-        #[test]
-        fn outbox_differential() {
-            $crate::outbox_differential($fixture);
         }
     };
 }

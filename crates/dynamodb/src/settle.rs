@@ -20,30 +20,39 @@ use actions::delivered;
 pub(crate) use actions::{delete_message, delete_record, move_aside, put_record, unbuilt};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 use tidegate_core::{
     StoreError,
     outbox::{
-        Settled,
+        Lane, Settled,
         by_state::{Marks, Row},
     },
 };
 
 pub(crate) const OPERATION: &str = "settle messages";
 
-/// Marks that are on their way at a time; the pacer may allow fewer.
+/// Lanes that are marked at a time; the pacer may allow fewer requests.
 const AT_ONCE: usize = 64;
 
 impl DynamoDb {
     pub(crate) async fn settle(&self, marks: Marks) -> Result<Settled, StoreError> {
         let at = Ticks::now();
-        let fresh: Vec<Row> = {
+        let mut fresh: BTreeMap<Lane, Vec<Row>> = BTreeMap::new();
+        {
             // A settlement is sent again as a whole if a part of it failed.
             let finder = self.finder();
-            let done = marks.done.iter().map(|(_, row)| row);
-            done.filter(|row| !finder.recent.contains(row)).cloned().collect()
-        };
-        let marked = stream::iter(fresh).map(|row| self.mark_delivered(row, at));
+            for (lane, row) in marks.done.iter().filter(|(_, row)| !finder.recent.contains(row)) {
+                fresh.entry(*lane).or_default().push(row.clone());
+            }
+        }
+        // Of a lane one after the other: if this relay ends in between, what is repeated is the end of each key, and
+        // not a message before others that are marked.
+        let marked = stream::iter(fresh.into_values()).map(async |rows| {
+            for row in rows {
+                self.mark_delivered(row, at).await?;
+            }
+            Ok::<(), StoreError>(())
+        });
         marked.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         if marks.aside.is_empty() && marks.aside_done.is_empty() {
             return Ok(Settled::default());

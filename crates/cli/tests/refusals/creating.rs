@@ -6,7 +6,7 @@ use std::fs;
 /// Only these make a store.
 const CREATE: [&str; 5] = ["publish", "run", "submit", "load", "migrate"];
 /// These need none.
-const WITHOUT: [&str; 7] = [
+const WITHOUT: [&str; 8] = [
     "completions",
     "workload list",
     "workload show",
@@ -14,6 +14,7 @@ const WITHOUT: [&str; 7] = [
     "drill",
     "bench load",
     "bench relay",
+    "bench dynamodb",
 ];
 const CONFIG: &str = "[sinks.out]\nkind = 'stdout'\n[[routes]]\ntopic = '*'\nsink = 'out'\n";
 

@@ -20,10 +20,7 @@ use std::{
     fmt::Debug,
     future::Future,
     hash::{BuildHasher, RandomState},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::SystemTime,
 };
 use tidegate_core::Memory;
@@ -91,7 +88,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn play(&self, operations: &[Operation]) -> TestCaseResult {
         let workload = format!("sequence {}", self.played.fetch_add(1, Ordering::Relaxed));
-        let mut world = World::new(reference(), self.store.clone(), workload);
+        let mut world = World::new(reference().bench(), self.store.clone(), workload);
         self.runtime.block_on(async {
             for (n, operation) in operations.iter().enumerate() {
                 let step = world.step(operation).await;
@@ -102,7 +99,7 @@ impl Comparison<'_> {
     }
 }
 
-pub(crate) fn reference() -> Bench {
-    let clock = || SystemTime::UNIX_EPOCH.elapsed().expect("the clock is past 1970");
-    Bench::new(Arc::new(Memory::new(clock)), None)
+/// What the others are compared with.
+pub(crate) fn reference() -> Fresh {
+    Fresh::new(Memory::new(|| SystemTime::UNIX_EPOCH.elapsed().expect("the clock is past 1970")))
 }

@@ -1,7 +1,9 @@
 //! Reading lanes: oldest first across topics and lanes, within limits, and nothing twice.
 
-use super::relay::{Relay, advance, ids, new_message, positions};
-use crate::harness::Bench;
+use super::{
+    bench::Bench,
+    relay::{Relay, advance, ids, new_message, positions},
+};
 use tidegate_core::{
     Headers, MessageId, NewMessage, Position,
     outbox::{Place, Reader, Route, Topics},

@@ -1,7 +1,9 @@
 //! Sinks that are behind their lanes.
 
-use super::relay::{Relay, new_message, positions, route};
-use crate::harness::Bench;
+use super::{
+    bench::Bench,
+    relay::{Relay, new_message, positions, route},
+};
 use tidegate_core::{
     Position,
     outbox::{Before, Lag, Place, Reader, Topics},

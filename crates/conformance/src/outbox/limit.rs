@@ -1,7 +1,10 @@
 //! A limit on the messages that are outstanding.
 
-use super::relay::{Relay, dead, new_message, retry};
-use crate::harness::{Bench, LATER};
+use super::{
+    bench::Bench,
+    relay::{Relay, dead, new_message, retry},
+};
+use crate::harness::LATER;
 use tidegate_core::{
     Kind,
     outbox::{Lag, OnDead, Outstanding, Route, Topics},

@@ -1,5 +1,7 @@
 //! The outbox: what is published is read in order by whoever has its lane, and nothing is lost.
 
+pub(crate) mod bench;
+pub(crate) mod by_state;
 pub(crate) mod claim;
 mod differential;
 pub(crate) mod due;
@@ -7,6 +9,7 @@ pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod lag;
 pub(crate) mod limit;
+pub(crate) mod list;
 pub(crate) mod publish;
 pub(crate) mod relay;
 pub(crate) mod reopen;
@@ -19,3 +22,4 @@ pub(crate) mod trouble;
 pub(crate) mod went_back;
 
 pub use differential::outbox_differential;
+pub use list::outbox_cases;

@@ -2,10 +2,15 @@
 //!
 //! It knows nothing of the order of keys: cases say what becomes of each message.
 
-use crate::harness::{Bench, LATER};
-use std::{collections::BTreeMap, time::Duration};
+use super::bench::Bench;
+use crate::harness::LATER;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
 use tidegate_core::{
-    Fence, Message, MessageId, NewMessage, Position, WorkerId,
+    Fence, Message, MessageId, NewMessage, OutboxStore, Position, WorkerId,
     outbox::{
         Aside, Before, Claim, ClaimRequest, Epoch, GiveBack, Lag, Lane, LaneLease, OnDead,
         OutboxStatus, Pattern, Place, Progress, Reader, Reading, Route, SetAside, Settled,
@@ -51,6 +56,12 @@ pub(crate) fn ids(messages: &[Message]) -> Vec<MessageId> {
     messages.iter().map(|message| message.id.clone()).collect()
 }
 
+/// Without their positions: a store that is read by state gives these when it reads.
+pub(crate) fn unplaced(messages: &[Message]) -> Vec<Message> {
+    let unplaced = |it: &Message| Message { position: Position::default(), ..it.clone() };
+    messages.iter().map(unplaced).collect()
+}
+
 /// Where they are in the order in which lanes are read.
 pub(crate) fn positions(messages: &[Message]) -> Vec<Position> {
     messages.iter().map(|message| message.position).collect()
@@ -58,7 +69,18 @@ pub(crate) fn positions(messages: &[Message]) -> Vec<Position> {
 
 impl Bench {
     pub(crate) async fn publish(&self, messages: Vec<NewMessage>) -> Vec<MessageId> {
-        self.store.publish(messages).await.expect("publish")
+        let most = self.capabilities().largest_transaction.unwrap_or(usize::MAX);
+        let (mut all, mut messages) = (Vec::new(), messages);
+        loop {
+            let rest = messages.split_off(messages.len().min(most));
+            let ids = self.store.publish(messages).await.expect("publish");
+            self.note_published(&ids);
+            all.extend(ids);
+            if rest.is_empty() {
+                return all;
+            }
+            messages = rest;
+        }
     }
 
     /// Publishes on one topic, a message for each key.
@@ -75,9 +97,13 @@ impl Bench {
         self.store.stuck(query).await.expect("list what was set aside")
     }
 
-    /// All that was set aside.
+    /// All that was set aside, in the order in which it was published.
     pub(crate) async fn all_stuck(&self) -> Vec<Stuck> {
-        self.find_stuck(StuckQuery { limit: 10_000, ..StuckQuery::default() }).await
+        let all = StuckQuery { limit: 10_000, ..StuckQuery::default() };
+        let mut stuck = self.find_stuck(all).await;
+        assert!(stuck.is_sorted_by(|one, next| one.id < next.id), "it is listed by ids");
+        stuck.sort_by_key(|stuck| self.place_of(&stuck.id));
+        stuck
     }
 
     /// All that was set aside, by id and state.
@@ -100,6 +126,9 @@ impl Bench {
 /// A relay and the lanes that it believes to have.
 pub(crate) struct Relay {
     bench: Bench,
+    store: Arc<dyn OutboxStore>,
+    /// What it has read and not settled, of a store that is read by state: there it is read once.
+    unmarked: Mutex<BTreeMap<Position, Message>>,
     id: WorkerId,
     pub(crate) routes: Vec<Route>,
     pub(crate) lanes: BTreeMap<Lane, Held>,
@@ -120,9 +149,16 @@ pub(crate) struct Held {
 impl Relay {
     /// A relay that has not said that it lives.
     pub(crate) fn new(bench: &Bench, name: &str) -> Self {
-        let (bench, id) = (bench.clone(), WorkerId(name.to_owned()));
-        let (routes, lanes) = (vec![route("*", SINK)], BTreeMap::new());
-        Self { bench, id, routes, lanes, epoch: Epoch::default(), number: 0 }
+        Self {
+            bench: bench.clone(),
+            store: bench.handle(),
+            unmarked: Mutex::default(),
+            id: WorkerId(name.to_owned()),
+            routes: vec![route("*", SINK)],
+            lanes: BTreeMap::new(),
+            epoch: Epoch::default(),
+            number: 0,
+        }
     }
 
     /// A relay with its share of the lanes, for long.
@@ -150,8 +186,9 @@ impl Relay {
     async fn share_once(&mut self, lease: Duration) -> Shared {
         let (relay, held, routes) = (self.id.clone(), self.leases(), self.routes.clone());
         let request = Share { relay, epoch: self.epoch.clone(), held, routes, lease };
-        let shared = self.bench.store.share_lanes(request).await.expect("share lanes");
+        let shared = self.store.share_lanes(request).await.expect("share lanes");
         shared.lost.iter().for_each(|lane| drop(self.lanes.remove(lane)));
+        self.forget_lost();
         self.epoch = shared.epoch.clone();
         if self.lanes.is_empty() {
             self.number = shared.settled;
@@ -161,6 +198,7 @@ impl Relay {
             let (lags, before) = (gained.lags.clone(), gained.before.clone());
             let held = Held { fence, cursor, lags, before };
             assert!(self.lanes.insert(gained.lease.lane, held).is_none(), "it was held before");
+            self.bench.leased(gained.lease, &self.store);
         }
         shared
     }
@@ -169,8 +207,9 @@ impl Relay {
     pub(crate) async fn give_back(&mut self, lanes: usize, ends: bool) {
         let lanes: Vec<LaneLease> = self.leases().into_iter().take(lanes).collect();
         lanes.iter().for_each(|lease| drop(self.lanes.remove(&lease.lane)));
+        self.forget_lost();
         let request = GiveBack { relay: self.id.clone(), lanes, ends };
-        self.bench.store.give_back_lanes(request).await.expect("give lanes back");
+        self.store.give_back_lanes(request).await.expect("give lanes back");
     }
 
     /// Gives everything back and ends.
@@ -198,7 +237,55 @@ impl Relay {
     }
 
     pub(crate) async fn ask(&self, request: ClaimRequest) -> Claim {
-        self.bench.store.claim_messages(request).await.expect("claim messages")
+        let readers = request.readers.clone();
+        let most_bytes = request.most_bytes;
+        let mut claim = self.store.claim_messages(request).await.expect("claim messages");
+        if !self.bench.is_log() {
+            self.read_again(&readers, most_bytes, &mut claim);
+        }
+        claim
+    }
+
+    /// What a store that is read by state hands out for the first time.
+    pub(crate) async fn ask_unread(&self) -> Vec<Message> {
+        let before: Vec<Position> = self.unmarked().keys().copied().collect();
+        let read = self.read().await;
+        read.into_iter().filter(|message| !before.contains(&message.position)).collect()
+    }
+
+    fn unmarked(&self) -> MutexGuard<'_, BTreeMap<Position, Message>> {
+        self.unmarked.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn forget_lost(&mut self) {
+        self.unmarked().retain(|_, message| self.lanes.contains_key(&message.lane));
+    }
+
+    /// A store that is read by state hands out a message once, and a log from any place on: here it is as on a log, so
+    /// that cases need not care.
+    fn read_again(&self, readers: &[Reader], most_bytes: usize, claim: &mut Claim) {
+        let mut unmarked = self.unmarked();
+        for message in claim.readings.iter_mut().flat_map(|it| std::mem::take(&mut it.messages)) {
+            unmarked.insert(message.position, message);
+        }
+        for (reader, reading) in readers.iter().zip(&mut claim.readings) {
+            let mut bytes = 0;
+            for (position, message) in unmarked.iter() {
+                let place = reader.places.iter().find(|place| place.lane == message.lane);
+                let is_behind = place.is_some_and(|place| position.0 > place.after);
+                if !is_behind || !reader.wants(&message.topic) {
+                    continue;
+                }
+                bytes += message.payload.len();
+                let is_full = reading.messages.len() >= reader.most;
+                if is_full || !reading.messages.is_empty() && bytes > most_bytes {
+                    let last = reading.messages.last().map(|it| it.position.0);
+                    (reading.more, reading.read_to) = (true, last.unwrap_or(position.0 - 1));
+                    break;
+                }
+                reading.messages.push(message.clone());
+            }
+        }
     }
 
     /// Asks again while something is held back: a store may need a second look to know that nothing
@@ -256,7 +343,7 @@ impl Relay {
         self.number += 1;
         let (epoch, number) = (self.epoch.clone(), self.number);
         let settlement = Settlement { epoch, number, ..Settlement::default() };
-        Step { settlement, relay: self }
+        Step { settlement, to: Position(i64::MIN), relay: self }
     }
 
     /// Settles everything that is still to be read as done.
@@ -276,12 +363,15 @@ pub(crate) fn advance(reader: &mut Reader, read_to: i64) {
 /// A settlement that is being made.
 pub(crate) struct Step<'a> {
     relay: &'a mut Relay,
+    /// All that was read is done up to here, but for what is set aside.
+    to: Position,
     pub(crate) settlement: Settlement,
 }
 
 impl Step<'_> {
     /// All lanes are done up to here.
-    pub(crate) fn to(self, position: Position) -> Self {
+    pub(crate) fn to(mut self, position: Position) -> Self {
+        self.to = position;
         self.relay.lanes.values_mut().for_each(|held| held.cursor = held.cursor.max(position.0));
         self
     }
@@ -324,6 +414,7 @@ impl Step<'_> {
 
     /// The settlement, unsent.
     pub(crate) fn build(mut self) -> Settlement {
+        self.mark();
         let progress = |(lane, held): (&Lane, &Held)| Progress {
             lane: *lane,
             fence: held.fence,
@@ -333,6 +424,16 @@ impl Step<'_> {
         };
         self.settlement.lanes = self.relay.lanes.iter().map(progress).collect();
         self.settlement
+    }
+
+    /// A store that is read by state is told of each message that is done.
+    fn mark(&mut self) {
+        let mut unmarked = self.relay.unmarked();
+        let aside: Vec<Position> = self.settlement.aside.iter().map(|set| set.position).collect();
+        let done = unmarked.range(..=self.to).filter(|(position, _)| !aside.contains(position));
+        self.settlement.done.extend(done.map(|(position, message)| (message.lane, *position)));
+        let done = self.settlement.done.iter().map(|(_, position)| *position);
+        done.chain(aside).for_each(|position| drop(unmarked.remove(&position)));
     }
 
     /// Sends it; all lanes must be held.
@@ -346,6 +447,8 @@ impl Step<'_> {
 
 impl Bench {
     pub(crate) async fn settle_messages(&self, settlement: Settlement) -> Settled {
-        self.store.settle_messages(settlement).await.expect("settle messages")
+        let leases: Vec<_> = settlement.lanes.iter().map(|it| (it.lane, it.fence)).collect();
+        let handle = self.handle_of(&leases);
+        handle.settle_messages(settlement).await.expect("settle messages")
     }
 }

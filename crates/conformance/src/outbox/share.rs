@@ -1,7 +1,10 @@
 //! Lanes for relays: each lane has one, and each relay its even share.
 
-use super::relay::{Relay, new_message};
-use crate::harness::{AT_ONCE, Bench, LATER, at_once};
+use super::{
+    bench::Bench,
+    relay::{Relay, new_message},
+};
+use crate::harness::{AT_ONCE, LATER, at_once};
 use std::collections::BTreeSet;
 use tidegate_core::{
     WorkerId,
@@ -18,7 +21,7 @@ pub(crate) async fn the_first_relay_gets_all_lanes(bench: Bench) {
     let lanes: BTreeSet<Lane> = shared.gained.iter().map(|gained| gained.lease.lane).collect();
     assert_eq!(lanes, Lane::all().collect());
     for gained in shared.gained {
-        assert_eq!(gained.cursor, 0);
+        assert!(gained.cursor == 0 || !bench.is_log());
         assert!(gained.lags.is_empty() && gained.held.is_empty() && gained.aside.is_empty());
     }
     let again = relay.share(LATER).await;
@@ -115,7 +118,10 @@ pub(crate) async fn a_settlement_leaves_leases_as_they_are(bench: Bench) {
     relay.step().to(Position(7)).send().await;
     let shared = Relay::new(&bench, "b").share(LATER).await;
     assert_eq!(shared.gained.len(), ALL, "only sharing renews them");
-    assert!(shared.gained.iter().all(|gained| gained.cursor == 7), "what was settled is kept");
+    assert!(
+        shared.gained.iter().all(|it| it.cursor == 7 || !bench.is_log()),
+        "what was settled is kept"
+    );
 }
 
 pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench) {
@@ -130,7 +136,10 @@ pub(crate) async fn a_relay_that_starts_anew_under_its_name_goes_on(bench: Bench
         let mut relay = Relay::new(&bench, "a");
         let shared = relay.share(AT_ONCE).await;
         let before = 4 + life;
-        assert!(shared.gained.iter().all(|gained| gained.cursor == before), "{shared:?}");
+        assert!(
+            shared.gained.iter().all(|it| it.cursor == before || !bench.is_log()),
+            "{shared:?}"
+        );
         relay.step().to(Position(5 + life)).send().await;
         assert_eq!(shared.gained.len(), ALL);
     }
@@ -149,12 +158,12 @@ pub(crate) async fn what_a_relay_does_not_know_of_is_free(bench: Bench) {
     let shared = relay.share(LATER).await;
     assert_eq!((shared.gained.len(), shared.lost.len(), shared.surplus), (22, 0, 0));
     for gained in &shared.gained {
-        assert_eq!(gained.cursor, 7);
+        assert!(gained.cursor == 7 || !bench.is_log());
         assert!(gained.lease.fence > before[&gained.lease.lane].fence, "fences grow");
     }
     let shared = other.share(LATER).await;
     assert_eq!(shared.gained.len(), 32, "it does not need them");
-    assert!(shared.gained.iter().all(|gained| gained.cursor == 7));
+    assert!(shared.gained.iter().all(|gained| gained.cursor == 7 || !bench.is_log()));
     assert_eq!(bench.settle_messages(settlement).await.late.len(), ALL - 10);
 }
 

@@ -1,7 +1,7 @@
 //! Sinks that take nothing, as relays say.
 
-use super::relay::tick;
-use crate::harness::{Bench, LATER};
+use super::{bench::Bench, relay::tick};
+use crate::harness::LATER;
 use std::time::Duration;
 use tidegate_core::{
     WorkerId,

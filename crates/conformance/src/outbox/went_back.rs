@@ -1,10 +1,11 @@
 //! A relay notices when the store is not where it left it (law 16).
 
 use super::{
+    bench::Bench,
     relay::{Relay, ids, retry},
     settle::started,
 };
-use crate::harness::{AT_ONCE, Bench, LATER};
+use crate::harness::{AT_ONCE, LATER};
 use tidegate_core::{
     Kind, MessageId,
     outbox::{Epoch, Settlement, StuckState},

@@ -251,6 +251,11 @@ impl Scenario {
     /// The world of a seed, whose store is read through an index that lags.
     pub fn indexed(seed: u64, hazards: Hazards) -> Self {
         let mut scenario = Self::from_seed(seed, hazards);
+        // A delayed message takes its place when it is due: of those that coalesce, it would stand for later ones.
+        for message in &mut scenario.messages {
+            message.delay =
+                message.delay.filter(|_| !scenario.topics[message.topic].policy.coalesce);
+        }
         let mut rng = dice(seed, [0x1d3, 0, 0]);
         let lives = scenario.lives.len() + 1;
         scenario.index = Some(IndexPlan::random(&mut rng, &scenario.messages, lives));

@@ -12,7 +12,7 @@ mod world;
 use crate::{
     Fresh,
     differential::{reference, search},
-    harness::Bench,
+    outbox::bench::Bench,
     runtime,
 };
 use operation::{Operation, sequences};
@@ -29,7 +29,7 @@ const SEQUENCES: u32 = 50;
 pub fn outbox_differential<F: Future<Output = Fresh>>(fixture: impl Fn() -> F) {
     let runtime = runtime();
     let fresh = runtime.block_on(fixture());
-    let store = fresh.bench();
+    let store = fresh.outbox_bench();
     search(SEQUENCES, sequences(), |operations| play(&runtime, &store, operations));
     drop(store);
     runtime.block_on(fresh.close());
@@ -37,7 +37,7 @@ pub fn outbox_differential<F: Future<Output = Fresh>>(fixture: impl Fn() -> F) {
 
 fn play(runtime: &Runtime, store: &Bench, operations: &[Operation]) -> TestCaseResult {
     runtime.block_on(async {
-        let mut world = World::new(reference(), store.clone()).await;
+        let mut world = World::new(reference().outbox_bench(), store.clone()).await;
         let mut played = Ok(());
         for (n, operation) in operations.iter().enumerate() {
             played = world.step(operation).await.map_err(|why| format!("step {n}: {why}"));

@@ -3,7 +3,10 @@
 //! has passed. So requests and answers of both sides can be compared.
 
 use super::super::relay::{Relay, advance, route};
-use crate::harness::{AT_ONCE, Bench, LATER};
+use crate::{
+    harness::{AT_ONCE, LATER},
+    outbox::bench::Bench,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     differential::{both, same},
-    harness::{AT_ONCE, Bench, LATER},
+    harness::{AT_ONCE, LATER},
+    outbox::bench::Bench,
 };
 use tidegate_core::{
     NewMessage,

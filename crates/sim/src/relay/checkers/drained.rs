@@ -36,7 +36,8 @@ pub fn check(view: &View<'_>, end: &End) -> Result<(), String> {
 fn may_be_first(view: &View<'_>, stuck: &Stuck) -> bool {
     let known = view.messages.get(&position(&stuck.id));
     let delayed = known.is_some_and(|it| view.scenario.messages[it.message].delay.is_some());
-    view.scenario.index.is_some() && (delayed || view.scenario.routings.len() > 1)
+    let rerouted = view.scenario.routings.len() > 1;
+    view.scenario.index.as_ref().is_some_and(|it| delayed || rerouted || !it.keeps_order())
 }
 
 /// Whether a dead message keeps another one back: one before it, or `any`.

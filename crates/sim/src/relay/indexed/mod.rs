@@ -263,7 +263,7 @@ impl StateOutbox for Client {
             },
             clock: WhoseClock::Relay,
             relays: Relays::Many,
-            largest_transaction: Some(1),
+            largest_transaction: Some(100),
             batches: false,
             habits: Habits::default(),
         }

@@ -56,7 +56,8 @@ impl Client {
     fn next_look(&self, claim: &ClaimRequest, began: Duration) -> Option<Duration> {
         let own = self.own();
         let gained = own.lanes.values().map(|(_, since)| *since).max().unwrap_or_default();
-        let shown = gained + self.plan.lag + self.min_age() + SLACK;
+        let shown = self.plan.lag + self.min_age();
+        let shown = gained + if shown.is_zero() { shown } else { shown + SLACK };
         let unseen = (began < shown).then(|| shown - began);
         own.book.next_due(claim, self.now()).into_iter().chain(unseen).min()
     }

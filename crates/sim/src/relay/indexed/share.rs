@@ -1,6 +1,9 @@
 //! Lanes for relays: one item that everybody writes, each on condition that nobody else has.
 
-use super::{Client, table::Leases};
+use super::{
+    Client,
+    table::{Leases, Loaded},
+};
 use crate::relay::history::Event;
 use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::{
@@ -108,6 +111,15 @@ impl Client {
             true => (Vec::new(), Vec::new()),
             false => self.request("load", |table| table.load(&lanes)).await?,
         };
+        let is_new = !split.gained.is_empty();
+        let shared = self.taken_over(request, split, loaded, began);
+        if is_new {
+            self.write_through().await;
+        }
+        Ok(shared)
+    }
+
+    fn taken_over(&self, request: Share, split: Split, loaded: Loaded, began: Duration) -> Shared {
         let now = self.now();
         let mut own = self.own();
         own.routes = request.routes;
@@ -125,13 +137,13 @@ impl Client {
         let routes = own.routes.clone();
         let book = &mut own.book;
         let gained = split.gained.iter().map(|lease| gain(book, *lease, &last, &routes, now));
-        Ok(Shared {
+        Shared {
             gained: gained.collect(),
             lost: split.lost,
             surplus: split.surplus,
             relays: split.relays,
             ..Shared::default()
-        })
+        }
     }
 
     pub(super) async fn give_back(&self, request: GiveBack) -> Result<(), StoreError> {

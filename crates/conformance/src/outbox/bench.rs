@@ -1,0 +1,77 @@
+//! The bench on which cases of outboxes work: an outbox, with a handle of its own for every relay.
+
+use crate::fixture::Handles;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+use tidegate_core::{
+    Fence, MessageId, OutboxStore,
+    outbox::{Lane, LaneLease, OutboxCapabilities, Reads},
+};
+
+/// An outbox to work on. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Bench {
+    /// For people and publishers.
+    pub(crate) store: Arc<dyn OutboxStore>,
+    handles: Handles,
+    /// In this order.
+    published: Arc<Mutex<Vec<MessageId>>>,
+    /// By lease, the handle of the relay that has it.
+    leases: Arc<Mutex<Leases>>,
+}
+
+type Leases = HashMap<(Lane, Fence), Arc<dyn OutboxStore>>;
+
+impl Bench {
+    pub(crate) fn new(handles: Handles) -> Self {
+        Self { store: handles.open(), handles, published: Arc::default(), leases: Arc::default() }
+    }
+
+    pub(crate) fn capabilities(&self) -> OutboxCapabilities {
+        self.store.outbox_capabilities()
+    }
+
+    pub(crate) fn is_log(&self) -> bool {
+        self.capabilities().reads == Reads::Log
+    }
+
+    /// Messages were published through this bench.
+    pub(crate) fn note_published(&self, ids: &[MessageId]) {
+        self.published
+            .lock()
+            .expect("nothing panics while it holds the lock")
+            .extend_from_slice(ids);
+    }
+
+    /// The place of a message among all that were published: ids need not say.
+    pub(crate) fn place_of(&self, id: &MessageId) -> Option<usize> {
+        let published = self.published.lock().expect("nothing panics while it holds the lock");
+        published.iter().position(|known| known == id)
+    }
+
+    /// A handle for one relay: a store that is read by state remembers there what the relay has read.
+    pub(crate) fn handle(&self) -> Arc<dyn OutboxStore> {
+        self.handles.open()
+    }
+
+    /// Remembers who has a lane.
+    pub(crate) fn leased(&self, lease: LaneLease, handle: &Arc<dyn OutboxStore>) {
+        let mut leases = self.leases.lock().expect("nothing panics while it holds the lock");
+        leases.insert((lease.lane, lease.fence), handle.clone());
+    }
+
+    /// The handle of the relay that had one of these leases.
+    pub(crate) fn handle_of(&self, leases: &[(Lane, Fence)]) -> Arc<dyn OutboxStore> {
+        let known = self.leases.lock().expect("nothing panics while it holds the lock");
+        let found = leases.iter().find_map(|lease| known.get(lease));
+        found.unwrap_or(&self.store).clone()
+    }
+
+    /// Another bench with the same content; `None` if it is in this process only.
+    pub(crate) async fn reopen(&self) -> Option<Self> {
+        let handles = self.handles.reopen().await?;
+        Some(Self { published: self.published.clone(), ..Self::new(handles) })
+    }
+}
