@@ -250,6 +250,8 @@ impl Scenario {
 
     /// The world of a seed, whose store is read through an index that lags.
     pub fn indexed(seed: u64, hazards: Hazards) -> Self {
+        // Only a log has ids that are drawn before a transaction commits.
+        let hazards = hazards.without(&[Hazard::LateCommit]);
         let mut scenario = Self::from_seed(seed, hazards);
         // A delayed message takes its place when it is due: of those that coalesce, it would stand for later ones.
         for message in &mut scenario.messages {
