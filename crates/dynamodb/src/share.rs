@@ -47,10 +47,14 @@ impl DynamoDb {
             lost,
             ..Shared::default()
         };
-        if relay.steered.is_some_and(|known| known != leases.steered) && relay.loading.is_none() {
-            self.reload(request).await?;
+        match next_reload(relay.steered, leases.steered, relay.loading.is_some()) {
+            Reload::Unneeded => relay.steered = Some(leases.steered),
+            Reload::Later => {}
+            Reload::Now => {
+                self.reload(request, &shared.lost).await?;
+                relay.steered = Some(leases.steered);
+            }
         }
-        relay.steered = Some(leases.steered);
         if let Some(loading) = &mut relay.loading {
             match loading.step(&self.client, OPERATION, request.lease / 3).await? {
                 false => shared.pending = loading.lanes.len(),
@@ -140,15 +144,17 @@ impl DynamoDb {
     }
 
     /// People have decided about dead messages: some may wait again, and some that held keys may be gone.
-    async fn reload(&self, request: &Share) -> Result<(), StoreError> {
+    async fn reload(&self, request: &Share, lost: &[Lane]) -> Result<(), StoreError> {
         // What is being set aside meanwhile would be forgotten.
         let _alone = self.writing.lock().await;
-        let mut loading = Loading::new(request.held.clone());
+        let held: Vec<LaneLease> =
+            request.held.iter().filter(|lease| !lost.contains(&lease.lane)).copied().collect();
+        let mut loading = Loading::new(held.clone());
         while !loading.step(&self.client, OPERATION, request.lease).await? {}
         let (now, mut book) = (self.now(), self.book());
         book.forget(|_| true);
         loading.records.into_iter().for_each(|record| book.insert(record.position, record.row));
-        request.held.iter().for_each(|lease| drop(book.gain(lease.lane, &request.routes, now)));
+        held.iter().for_each(|lease| drop(book.gain(lease.lane, &request.routes, now)));
         Ok(())
     }
 
@@ -173,5 +179,38 @@ impl DynamoDb {
             relay.beat = None;
         }
         Ok(())
+    }
+}
+
+/// Whether what waits must be read again because people have decided about dead messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reload {
+    /// Nobody has decided since it was read.
+    Unneeded,
+    /// Lanes that were gained are still being read: afterwards.
+    Later,
+    Now,
+}
+
+/// `known` is how often people had decided when it was read last; `None` if nothing was read yet.
+fn next_reload(known: Option<i64>, now: i64, is_loading: bool) -> Reload {
+    match known {
+        Some(known) if known != now && is_loading => Reload::Later,
+        Some(known) if known != now => Reload::Now,
+        _ => Reload::Unneeded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was decided while lanes are being read must not be forgotten when that ends.
+    #[test]
+    fn a_decision_is_heeded_as_soon_as_nothing_is_being_read() {
+        assert_eq!(next_reload(None, 5, true), Reload::Unneeded, "it is read for the first time");
+        assert_eq!(next_reload(Some(5), 5, true), Reload::Unneeded);
+        assert_eq!(next_reload(Some(5), 6, true), Reload::Later);
+        assert_eq!(next_reload(Some(5), 6, false), Reload::Now);
     }
 }

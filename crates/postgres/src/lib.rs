@@ -3,6 +3,18 @@
 //! Every call of the hot path is one statement, in `sql/`, sent unnamed in one round trip: nothing
 //! depends on the session, so that a pooler in transaction mode may sit in between (law 15). The
 //! database's clock decides what is expired and what is due (law 12).
+//!
+//! How a server is reached:
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `address/` | what a URL or libpq settings say; what the driver does not know is taken out of them |
+//! | `tls/` | who a server may be, who the client is, and what people are told if it fails |
+//! | `connect.rs` | which server is tried next, and which connections can still be used |
+//! | `pool.rs` | deadlines; a connection whose call did not end is closed, and its statement is stopped |
+//! | `limits.rs` | every bound on connections and calls |
+//! | `adopted/encoding.rs` | texts of databases that are not in UTF-8: one that cannot be decoded is set aside alone |
+//! | `adopted/front.rs` | from where on rows are read, because what was set aside stays pending |
 
 mod address;
 pub mod adopted;

@@ -18,6 +18,8 @@ pub struct World {
     pub place: Place,
     pub table: String,
     pub server: String,
+    /// Messages are read as soon as they are there, unless a test says otherwise.
+    pub min_age: &'static str,
 }
 
 impl World {
@@ -30,7 +32,7 @@ impl World {
 
     pub fn at(server: String) -> Self {
         let table = format!("cli-{}-{}", process::id(), TABLES.fetch_add(1, Relaxed));
-        Self { place: Place::new(), table, server }
+        Self { place: Place::new(), table, server, min_age: "0ms" }
     }
 
     /// With tables, and a sink that is a file.
@@ -43,8 +45,8 @@ impl World {
 
     pub fn address(&self) -> String {
         format!(
-            "dynamodb://{}?region=eu-central-1&endpoint={}&min_age=0ms",
-            self.table, self.server
+            "dynamodb://{}?region=eu-central-1&endpoint={}&min_age={}",
+            self.table, self.server, self.min_age
         )
     }
 

@@ -17,6 +17,8 @@ pub struct Faults {
     pub index_lag: Duration,
     /// How much later every request is carried out.
     pub latency: Duration,
+    /// How much later still, at most, requests of an operation, such as `Scan`, are carried out: drawn for each.
+    pub slow: BTreeMap<&'static str, Duration>,
     /// The share of the requests whose connection is cut, and which are not carried out.
     pub cut_before: f64,
     /// The share of the requests that are carried out, and whose connection is cut then.
@@ -52,8 +54,9 @@ impl Chance {
 
     pub fn fate(&mut self, operation: &str) -> Fate {
         let throttled = self.faults.throttled.get(operation).copied().unwrap_or_default();
+        let slow = self.faults.slow.get(operation).copied().unwrap_or_default();
         Fate {
-            latency: self.faults.latency,
+            latency: self.faults.latency + slow.mul_f64(self.luck.random()),
             cut_before: self.happens(self.faults.cut_before),
             throttled: self.happens(throttled),
             cut_after: self.happens(self.faults.cut_after),

@@ -39,8 +39,10 @@ const FETCHED: usize = MAX_BEHIND;
 const MOST_WAITING: usize = 500_000;
 
 /// What one look has found.
-#[derive(Default)]
 struct Harvest {
+    /// Only what was created before this is taken. It was noted before the first request: one segment may be read
+    /// long before another, and a message that came in between must not be taken without those before it.
+    youngest: Ticks,
     /// In the order in which they are delivered, shard by shard or all together.
     seen: Vec<Seen>,
     /// When the first of those that are too young is old enough.
@@ -85,15 +87,18 @@ impl DynamoDb {
         let wants = |topic: &str| readers.iter().any(|reader| reader.wants(topic));
         let segments = self.address().scan_concurrency;
         let look = self.finder().look(segments, wants, Instant::now().into_std());
-        let harvest = match look {
+        let youngest = self.address().youngest();
+        let seen = match look {
             Look::Scan { segments } => self.scan(segments, request).await?,
-            Look::Shards { shards, scan } => self.read_shards(shards, scan, request).await?,
+            Look::Shards { shards, scan } => {
+                self.read_shards(shards, scan, youngest, request).await?
+            }
         };
-        self.sift(harvest, request).await
+        self.sift(Harvest { youngest, seen, next: None }, request).await
     }
 
     /// Looks at all that is outstanding, if it fits into one page.
-    async fn scan(&self, segments: u32, request: &PendingRequest) -> Result<Harvest, StoreError> {
+    async fn scan(&self, segments: u32, request: &PendingRequest) -> Result<Vec<Seen>, StoreError> {
         let limit = self.address().page.div_ceil(segments);
         let segment =
             |number| Segment { number, of: segments, from: None, limit, names_only: false };
@@ -107,13 +112,12 @@ impl DynamoDb {
             seen.sort_by(|one, other| {
                 (one.outstanding, &one.found.id).cmp(&(other.outstanding, &other.found.id))
             });
-            return Ok(Harvest { seen, ..Harvest::default() });
+            return Ok(seen);
         }
         let new: Vec<Seen> = finder.unknown(&seen, &request.known).into_iter().cloned().collect();
         finder.saw_some(new.iter());
         // A message without a shard is in no order, and is found by scans only.
-        let seen = new.into_iter().filter(|seen| seen.found.shard.is_empty()).collect();
-        Ok(Harvest { seen, ..Harvest::default() })
+        Ok(new.into_iter().filter(|seen| seen.found.shard.is_empty()).collect())
     }
 
     /// Reads shards in order, and goes on with the scan for others.
@@ -121,8 +125,9 @@ impl DynamoDb {
         &self,
         shards: Vec<(String, Option<Item>)>,
         scan: Option<Option<Item>>,
+        youngest: Ticks,
         request: &PendingRequest,
-    ) -> Result<Harvest, StoreError> {
+    ) -> Result<Vec<Seen>, StoreError> {
         if let Some(from) = scan {
             let limit = self.address().page;
             let segment = Segment { number: 0, of: 1, from, limit, names_only: true };
@@ -135,9 +140,9 @@ impl DynamoDb {
         let most: usize = request.claim.readers.iter().map(|reader| reader.most).sum();
         let limit =
             most.div_ceil(shards.len().max(1)).clamp(1, self.address().page as usize) as u32;
-        let (to, at_once) = (self.address().youngest(), shards.len().max(1));
+        let at_once = shards.len().max(1);
         let read = |(shard, from): (String, Option<Item>)| async move {
-            let page = self.client.query_outstanding(&shard, from, to, limit).await?;
+            let page = self.client.query_outstanding(&shard, from, youngest, limit).await?;
             Ok::<_, StoreError>((shard, page))
         };
         let pages: Vec<(String, Page)> =
@@ -148,7 +153,7 @@ impl DynamoDb {
             finder.read(&shard, page.next);
             seen.extend(page.seen);
         }
-        Ok(Harvest { seen, ..Harvest::default() })
+        Ok(seen)
     }
 
     /// Leaves out what is known, too young, of other relays, or done already although an index shows it.
@@ -162,7 +167,7 @@ impl DynamoDb {
             .iter()
             .flat_map(|reader| reader.places.iter().map(|place| place.lane))
             .collect();
-        let (now, youngest) = (Ticks::now(), self.address().youngest());
+        let (now, youngest) = (Ticks::now(), harvest.youngest);
         let has_all = self.index_has_all(&self.address().indexes.outstanding).await?
             && self.index_has_all(&self.address().indexes.outstanding_all).await?;
         let mut next = None::<Duration>;

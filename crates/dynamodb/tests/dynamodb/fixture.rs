@@ -28,8 +28,7 @@ pub struct Fixture {
 impl Fixture {
     /// A proxy, and no table yet.
     pub fn without_table(seed: u64) -> Self {
-        let server = std::env::var("TIDEGATE_TEST_DYNAMODB").expect("run by cargo xtask test");
-        let proxy = Proxy::start(&server, seed).unwrap();
+        let proxy = Proxy::start(&server(), seed).unwrap();
         Self { proxy, table: format!("outbox_{:016x}", rand::random::<u64>()) }
     }
 
@@ -42,8 +41,17 @@ impl Fixture {
 
     /// As another process would open it. By default messages are read at once.
     pub fn open(&self, settings: &str) -> Arc<DynamoDb> {
+        self.open_at(&self.proxy.url(), settings)
+    }
+
+    /// The same table, without the faults of the proxy.
+    pub fn direct(&self) -> Arc<DynamoDb> {
+        self.open_at(&server(), "")
+    }
+
+    fn open_at(&self, url: &str, settings: &str) -> Arc<DynamoDb> {
         let min_age = if settings.contains("min_age=") { "" } else { "&min_age=0ms" };
-        let endpoint = self.proxy.url().replace(':', "%3A").replace('/', "%2F");
+        let endpoint = url.replace(':', "%3A").replace('/', "%2F");
         let address = format!("dynamodb://{}?endpoint={endpoint}{min_age}{settings}", self.table);
         Arc::new(DynamoDb::configured(&address, config()).unwrap())
     }
@@ -61,6 +69,10 @@ impl Fixture {
     pub fn faults(&self, faults: Faults) {
         self.proxy.set_faults(faults);
     }
+}
+
+fn server() -> String {
+    std::env::var("TIDEGATE_TEST_DYNAMODB").expect("run by cargo xtask test")
 }
 
 fn config() -> SdkConfig {

@@ -31,6 +31,25 @@ async fn an_index_that_lags_neither_reorders_nor_repeats() {
     assert_eq!(sink.out_of_order(), Vec::<String>::new());
 }
 
+/// One segment of a scan may be read long before another. What came in between is not taken without what came before
+/// it.
+#[tokio::test]
+async fn parts_of_a_look_that_are_far_apart_do_not_reorder() {
+    let fixture = Fixture::new(4).await;
+    let direct = fixture.direct();
+    let slow = [("Scan", Duration::from_millis(400))].into();
+    fixture.faults(Faults { slow, ..Faults::default() });
+    let (sink, store) = (recorder(), fixture.open("&min_age=50ms&scan_concurrency=8"));
+    let relay = Running::start(store, "a", &sink);
+    for n in 0..300 {
+        direct.publish(vec![message("t", Some(&format!("k{}", n % 3)), n)]).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until(async || sink.payloads().len() == 300).await;
+    relay.stop().await;
+    assert_eq!(sink.out_of_order(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn requests_that_fail_lose_nothing() {
     let fixture = Fixture::new(2).await;

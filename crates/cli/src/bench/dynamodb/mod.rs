@@ -7,7 +7,7 @@ mod requests;
 mod sink;
 mod tables;
 
-use super::report::{Bound, Judge, Verdict};
+use super::report::{Judge, Verdict, verdicts};
 use crate::show::{number, table::table};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -140,18 +140,6 @@ impl fmt::Display for Report {
             ["", "messages", "requests", "per message", "read units/1,000", "write units/1,000"];
         f.write_str(&table(headings, 1, rows.collect()))?;
         writeln!(f)?;
-        let verdicts = self.verdicts.iter().map(|verdict| {
-            let bound = match verdict.bound {
-                Bound::AtLeast => "at least",
-                Bound::AtMost => "at most",
-            };
-            [
-                verdict.figure.clone(),
-                number::figure(verdict.measured),
-                format!("{bound} {}", number::figure(verdict.target)),
-                format!("{:?}", verdict.outcome).to_lowercase(),
-            ]
-        });
-        f.write_str(&table(["figure", "measured", "target", ""], 1, verdicts.collect()))
+        f.write_str(&verdicts(&self.verdicts))
     }
 }

@@ -12,7 +12,7 @@ mod throughput;
 
 use super::{
     meter::Server,
-    report::{Bound, Judge, Verdict},
+    report::{Judge, Verdict, verdicts},
 };
 use crate::{
     show::{number, table::table},
@@ -159,18 +159,6 @@ impl fmt::Display for Report {
         let headings = ["", "messages", "seconds", "per second", "ratio", "statements/message"];
         f.write_str(&table(headings, 1, rows.collect()))?;
         writeln!(f)?;
-        let verdicts = self.verdicts.iter().map(|verdict| {
-            let bound = match verdict.bound {
-                Bound::AtLeast => "at least",
-                Bound::AtMost => "at most",
-            };
-            [
-                verdict.figure.clone(),
-                number::figure(verdict.measured),
-                format!("{bound} {}", number::figure(verdict.target)),
-                format!("{:?}", verdict.outcome).to_lowercase(),
-            ]
-        });
-        f.write_str(&table(["figure", "measured", "target", ""], 1, verdicts.collect()))
+        f.write_str(&verdicts(&self.verdicts))
     }
 }

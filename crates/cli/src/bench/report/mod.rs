@@ -7,7 +7,7 @@ use super::meter::Server;
 use serde::Serialize;
 use std::{collections::BTreeMap, time::Duration};
 use tidegate::{Aggregates, PhaseReport};
-pub use verdict::{Bound, Judge, Verdict};
+pub use verdict::{Bound, Judge, Verdict, verdicts};
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

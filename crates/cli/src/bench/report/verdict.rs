@@ -1,6 +1,7 @@
 //! The promised figures, each with what was measured.
 
 use super::Report;
+use crate::show::{number, table::table};
 use serde::Serialize;
 
 /// One promise.
@@ -49,6 +50,23 @@ impl Judge {
         let figure = figure.to_owned();
         self.verdicts.push(Verdict { figure, measured, target, bound, outcome });
     }
+}
+
+/// The promises as a table, for people.
+pub fn verdicts(verdicts: &[Verdict]) -> String {
+    let row = |verdict: &Verdict| {
+        let bound = match verdict.bound {
+            Bound::AtLeast => "at least",
+            Bound::AtMost => "at most",
+        };
+        [
+            verdict.figure.clone(),
+            number::figure(verdict.measured),
+            format!("{bound} {}", number::figure(verdict.target)),
+            format!("{:?}", verdict.outcome).to_lowercase(),
+        ]
+    };
+    table(["figure", "measured", "target", ""], 1, verdicts.iter().map(row).collect())
 }
 
 /// A verdict on every promise that was measured.
