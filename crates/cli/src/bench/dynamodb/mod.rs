@@ -2,6 +2,9 @@
 //! faults that a proxy injects.
 
 mod faults;
+#[cfg(feature = "aws")]
+mod fifo;
+mod kills;
 mod old;
 mod requests;
 mod sink;
@@ -20,6 +23,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tidegate bench dynamodb --store 'dynamodb://bench?region=eu-central-1&endpoint=http%3A%2F%2F127.0.0.1%3A8000'
   tidegate bench dynamodb --only requests,kills --json
+  tidegate bench dynamodb --only fifo --sqs http://127.0.0.1:5000
 
 It needs a server that speaks DynamoDB's language, such as an emulator: a proxy in front of it counts requests and
 injects faults. It makes tables of its own there, and removes them.";
@@ -32,6 +36,10 @@ pub struct DynamoArgs {
     /// Measures only these
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Measurement>,
+    /// Where a server plays SQS, for `fifo`, such as http://127.0.0.1:5000; without it, `fifo` is left out
+    #[cfg(feature = "aws")]
+    #[arg(long, value_name = "ENDPOINT")]
+    sqs: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,6 +56,9 @@ enum Measurement {
     Throttled,
     /// Two relays, one of them killed every two seconds
     Kills,
+    /// The same into a FIFO queue of SQS
+    #[cfg(feature = "aws")]
+    Fifo,
 }
 
 /// What was measured.
@@ -117,7 +128,18 @@ pub async fn measure(args: &DynamoArgs, url: &str) -> Result<Report> {
     }
     if wants(Measurement::Kills) {
         super::note("kills");
-        faults::kills(&tables, args.messages, &mut judge).await?;
+        kills::measure(&tables, args.messages, &mut judge).await?;
+    }
+    #[cfg(feature = "aws")]
+    if wants(Measurement::Fifo) {
+        match &args.sqs {
+            Some(endpoint) => {
+                super::note("fifo");
+                fifo::measure(&tables, endpoint, args.messages, &mut judge).await?;
+            }
+            None if args.only.is_empty() => eprintln!("not measured: fifo, which needs --sqs"),
+            None => bail!("`--only fifo` needs a server that plays SQS: name it with --sqs ENDPOINT"),
+        }
     }
     Ok(Report { rows, verdicts: judge.verdicts })
 }

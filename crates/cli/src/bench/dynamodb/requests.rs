@@ -21,10 +21,10 @@ pub async fn empty(tables: &Tables, judge: &mut Judge) -> Result<()> {
     bench.publish(500, 500, 5).await?;
     let sink = Arc::new(Recording::default());
     let store = bench.open("").await?;
-    Running::start(store.clone(), &sink, |options| options.drain = true)?.end().await?;
+    Running::start(store.clone(), sink.clone(), |options| options.drain = true)?.end().await?;
     // The next relay asks at once, again and again: its first looks take all segments.
     bench.proxy.reset_counters();
-    let relay = Running::start(bench.open("").await?, &sink, |options| {
+    let relay = Running::start(bench.open("").await?, sink.clone(), |options| {
         options.poll = Duration::from_millis(200);
     })?;
     let mut most = 0;
@@ -55,7 +55,7 @@ pub async fn idle(tables: &Tables, judge: &mut Judge) -> Result<()> {
     let sink = Arc::new(Recording::default());
     let store = bench.open("").await?;
     let habits = store.outbox_capabilities().habits;
-    let relay = Running::start(store, &sink, |options| {
+    let relay = Running::start(store, sink.clone(), |options| {
         (options.poll, options.lease) = (habits.poll, habits.lease);
     })?;
     // Until it has learned that there is nothing.
@@ -99,7 +99,7 @@ pub async fn relay(
     let published = Row::new("publish", messages, &bench.proxy.counters());
     bench.proxy.reset_counters();
     let sink = Arc::new(Recording::default());
-    Running::start(bench.open("").await?, &sink, |options| options.drain = true)?.end().await?;
+    Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?.end().await?;
     ensure!(sink.seen().times.len() == messages, "not every message was delivered");
     let counters = bench.proxy.counters();
     let of = |operations: &[&str]| {

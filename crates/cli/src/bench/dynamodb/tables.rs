@@ -1,10 +1,10 @@
 //! Tables of the bench's own, behind a proxy.
 
-use super::sink::{Recording, plan};
+use super::sink::plan;
 use anyhow::{Context, Result};
 use std::{sync::Arc, time::Duration};
 use tidegate::{
-    Migrate, NewMessage, Publish, Stop,
+    Migrate, NewMessage, Publish, Sink, Stop,
     dynamodb::{Address, DynamoDb},
     relay::{Relay, RelayError, RelayOptions, RelayReport},
     worker_id,
@@ -54,7 +54,7 @@ fn rand_name() -> u64 {
 pub struct Bench {
     pub proxy: Proxy,
     pub name: String,
-    region: String,
+    pub region: String,
     settings: String,
 }
 
@@ -110,7 +110,7 @@ pub struct Running {
 impl Running {
     pub fn start(
         store: Arc<DynamoDb>,
-        sink: &Arc<Recording>,
+        sink: Arc<dyn Sink>,
         change: impl FnOnce(&mut RelayOptions),
     ) -> Result<Self> {
         let mut options = RelayOptions::new(worker_id());
