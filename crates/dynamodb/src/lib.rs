@@ -168,15 +168,6 @@ impl DynamoDb {
         self.finder.lock().expect("nothing panics while it holds the lock")
     }
 
-    /// Whether an index of outstanding messages has whole messages. Looks at the table once.
-    async fn index_has_all(&self, index: &str) -> Result<bool, StoreError> {
-        let known = || self.layout.lock().expect("nothing panics while it holds the lock").clone();
-        if known() == Layout::default() {
-            self.learn_layout().await?;
-        }
-        Ok(known().has_all(index))
-    }
-
     async fn learn_layout(&self) -> Result<(), StoreError> {
         let layout = self.client.layout(&self.address().table).await?.unwrap_or_default();
         *self.layout.lock().expect("nothing panics while it holds the lock") = layout;
