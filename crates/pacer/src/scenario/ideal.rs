@@ -6,10 +6,13 @@ use crate::BudgetKind;
 impl Scenario {
     /// The least number of seconds, without ramping up, probing or rejections.
     pub(super) fn ideal(&self) -> f64 {
-        let busiest = self.by_rate();
+        let latency = self.service.latency.as_secs_f64();
+        let served = self.beginnings().map(|(at, requests)| self.served(at + latency, requests));
+        let busiest = served.fold(0.0, f64::max);
         let budgets = self.service.budgets.iter().map(|budget| {
             let window = budget.window.as_secs_f64();
             let delay = self.service.delay.as_secs_f64() * self.mean_cost();
+            let delay = delay * (1.0 + self.service.jitter);
             let requests = self.requests as f64;
             let most = match budget.kind {
                 BudgetKind::Requests => budget.limit,
@@ -17,23 +20,39 @@ impl Scenario {
                 BudgetKind::Concurrent => return 0.0,
             } * self.connections as f64;
             let full_windows = ((requests - 1.0) / most).floor();
-            full_windows * window + self.seconds(&self.service, requests - full_windows * most)
+            let rest = self.seconds(&self.service, requests - full_windows * most);
+            latency + full_windows * window + rest
         });
-        let arrivals = self.interval.as_secs_f64() * (self.requests - 1) as f64;
-        budgets.fold(busiest, f64::max).max(arrivals)
+        budgets.fold(busiest, f64::max) + latency
     }
 
-    /// By what the service does at its best, from change to change.
-    fn by_rate(&self) -> f64 {
-        let (mut service, mut left, mut from) = (self.service.clone(), self.requests as f64, 0.0);
-        for change in &self.changes {
+    /// Times from which on nothing earlier counts, with the requests that arrive from then on: the end is
+    /// never before those could be done. Between two changes the end moves in one direction only, so
+    /// that the first and the last arrival and the changes between them are enough.
+    fn beginnings(&self) -> impl Iterator<Item = (f64, f64)> {
+        let (all, interval) = (self.requests as f64, self.interval.as_secs_f64());
+        let last = interval * (all - 1.0);
+        let latency = self.service.latency.as_secs_f64();
+        let changes = self.changes.iter().map(move |change| change.at.as_secs_f64() - latency);
+        let between = changes.filter(move |at| *at > 0.0 && *at < last);
+        let left = move |at: f64| (at, (all - (at / interval).ceil()).max(1.0));
+        [(0.0, all), (last, 1.0)].into_iter().chain(between.map(left))
+    }
+
+    /// When so many requests are done that are there at a time, by what the service does at its best from
+    /// change to change.
+    fn served(&self, at: f64, requests: f64) -> f64 {
+        let (mut service, mut left, mut from) = (self.service.clone(), requests, at);
+        for change in self.changes_in_time() {
             let until = change.at.as_secs_f64();
-            let seconds = self.seconds(&service, left);
-            if from + seconds <= until {
-                return from + seconds;
+            if until > from {
+                let seconds = self.seconds(&service, left);
+                if from + seconds <= until {
+                    return from + seconds;
+                }
+                left -= left * (until - from) / seconds;
+                from = until;
             }
-            left -= left * (until - from) / seconds;
-            from = until;
             change.apply(&mut service);
         }
         from + self.seconds(&service, left)
@@ -43,18 +62,41 @@ impl Scenario {
         self.classes.iter().sum::<f64>() / self.classes.len() as f64
     }
 
+    /// How long a service takes for so many requests, at its best.
     fn seconds(&self, service: &ServiceSpec, requests: f64) -> f64 {
-        let concurrent = service.budgets.iter().filter(|b| b.kind == BudgetKind::Concurrent);
-        let limits = [Some(self.pacer.max), service.concurrency.limit, service.hint.parallelism];
-        let most = limits.into_iter().flatten().chain(concurrent.map(|b| b.limit as u32)).min();
-        let most = most.unwrap_or(1).max(1);
+        if service.accepts_nothing() {
+            return f64::INFINITY;
+        }
         let connections = self.connections as f64;
-        let delay = service.delay.as_secs_f64() * (1.0 + service.jitter) * self.mean_cost();
-        let takes = |n: u32| delay * slowdown(&service.concurrency, n);
-        // In whole rounds of requests, for as many in flight as serve best.
-        let rounds = |n: u32| (requests / (f64::from(n) * connections)).ceil() * takes(n);
+        // In whole rounds of requests, for as many in the service as serve best.
+        let rounds =
+            |n: u32| (requests / (f64::from(n) * connections)).ceil() * self.round(service, n);
+        let most = self.most(service);
         let by_concurrency = (1..=most).map(rounds).fold(f64::INFINITY, f64::min);
         let per_second = service.rate.limit.map_or(f64::INFINITY, f64::from) * connections;
         by_concurrency.max(requests / per_second)
+    }
+
+    /// How many requests a connection can have in the service at the same time.
+    fn most(&self, service: &ServiceSpec) -> u32 {
+        let concurrent = service.budgets.iter().filter(|b| b.kind == BudgetKind::Concurrent);
+        let limits = [Some(self.sent(service)), service.concurrency.limit];
+        let most = limits.into_iter().flatten().chain(concurrent.map(|b| b.limit as u32)).min();
+        most.unwrap_or(1).max(1)
+    }
+
+    /// How many requests a connection can have in flight, those on their way included.
+    fn sent(&self, service: &ServiceSpec) -> u32 {
+        service.hint.parallelism.map_or(self.pacer.max, |hint| hint.min(self.pacer.max))
+    }
+
+    /// How long the service takes for so many requests at a time. With latency, the sender may be what
+    /// holds them back: those on their way count, too.
+    fn round(&self, service: &ServiceSpec, n: u32) -> f64 {
+        let ServiceSpec { delay, jitter, latency, .. } = service;
+        let factor = slowdown(&service.concurrency, n) + jitter;
+        let takes = delay.as_secs_f64() * factor * self.mean_cost();
+        let round_trip = takes + 2.0 * latency.as_secs_f64();
+        takes.max(round_trip * f64::from(n) / f64::from(self.sent(service)))
     }
 }

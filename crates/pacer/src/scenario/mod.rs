@@ -22,15 +22,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
+mod events;
 mod expect;
 mod file;
 mod ideal;
 mod report;
 mod run;
 mod service;
+pub mod tournament;
 
+pub use check::ScenarioError;
 pub use expect::{Expect, Unmet};
-pub use file::{
-    Action, Change, HintSpec, LimitSpec, Scenario, ScenarioError, ServiceBudget, ServiceSpec,
-};
+pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ServiceBudget, ServiceSpec};
 pub use report::{Report, Spread};
+pub use run::Patience;

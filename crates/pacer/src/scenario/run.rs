@@ -2,56 +2,56 @@
 
 use super::{
     Scenario,
+    events::{Attempt, Attempts, Event, Events},
     file::Change,
     report::{Gauge, Report, jain},
-    service::{Reaction, Reply, Service},
+    service::{Reply, Service},
 };
 use crate::{Gate, Hint, Outcome, Pacer, Permit, Time};
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    time::Duration,
-};
+use std::time::Duration;
 
 /// The windows of Jain's index.
 const FAIRNESS_WINDOW: Duration = Duration::from_secs(10);
 /// A scenario that has not ended by then never will.
 const LONGEST: Duration = Duration::from_secs(1_000_000);
 
-impl Scenario {
-    /// Carries it out. The same scenario always gives the same report.
-    pub fn run(&self) -> Report {
-        let mut world = World::new(self);
-        while world.report.successes < self.requests && world.now < LONGEST {
-            world.step();
-        }
-        world.report()
+/// When a run is stopped that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Patience {
+    /// At this simulated time.
+    pub time: Duration,
+    /// After so many requests were sent.
+    pub attempts: u64,
+    /// After so many points in time at which something happened.
+    pub steps: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { time: LONGEST, attempts: u64::MAX, steps: u64::MAX }
     }
 }
 
-/// What happens at some time. At the same time, in the order in which it was planned.
-enum Event {
-    /// A request arrives at one of the pacers.
-    Arrival,
-    /// The service is another one from now on.
-    Change(usize),
-    /// The pacers' processes end, and new ones begin.
-    Restart,
-    /// A request leaves the service.
-    Leave { service: usize, reaction: Reaction },
-    /// A client learns how its request ended.
-    Answer { attempt: u64, answer: Reply },
-    /// A client gives its request up.
-    TimeOut { attempt: u64 },
-    /// Time itself may let a request start.
-    Wake,
-}
+impl Scenario {
+    /// Carries it out. The same scenario always gives the same report.
+    pub fn run(&self) -> Report {
+        self.run_for(Patience::default())
+    }
 
-struct Attempt {
-    client: usize,
-    class: usize,
-    permit: Permit,
-    sent: Time,
+    /// Carries it out as far as patience reaches. What has fewer successes than the scenario has requests was stopped.
+    pub fn run_for(&self, patience: Patience) -> Report {
+        let mut world = World::new(self);
+        let mut steps = 0;
+        while world.report.successes < self.requests
+            && world.now < patience.time
+            && world.report.attempts < patience.attempts
+            && steps < patience.steps
+        {
+            world.step();
+            steps += 1;
+        }
+        world.report()
+    }
 }
 
 /// A process with its pacer.
@@ -89,13 +89,17 @@ fn gates(scenario: &Scenario) -> Vec<Gate> {
 struct World<'a> {
     scenario: &'a Scenario,
     now: Time,
-    events: BinaryHeap<Reverse<(Time, u64)>>,
-    planned: BTreeMap<u64, Event>,
-    next: u64,
+    events: Events,
+    /// The next time at which time itself may let a request start.
+    wakes: Option<Time>,
     /// One per connection: each credential has limits of its own.
     services: Vec<Service>,
     clients: Vec<Client>,
-    attempts: BTreeMap<u64, Attempt>,
+    attempts: Attempts,
+    /// Each consumer of each client, for each class.
+    starters: Vec<(usize, usize)>,
+    /// Those of them whose turn is still to come: kept to spare the allocation.
+    turns: Vec<(usize, usize)>,
     /// By operation class.
     waiting: Vec<u64>,
     arrived: u64,
@@ -111,12 +115,13 @@ impl<'a> World<'a> {
         let service = |n| Service::new(scenario.service.clone(), scenario.seed ^ (n as u64) << 32);
         let mut world = Self {
             now: Time::ZERO,
-            events: BinaryHeap::new(),
-            planned: BTreeMap::new(),
-            next: 0,
+            events: Events::default(),
+            wakes: None,
             services: (0..scenario.connections).map(service).collect(),
             clients: (0..scenario.pacers).map(|_| Client::new(scenario)).collect(),
-            attempts: BTreeMap::new(),
+            attempts: Attempts::default(),
+            starters: starters(scenario),
+            turns: Vec::new(),
             waiting: vec![0; scenario.classes.len()],
             arrived: 0,
             in_flight: Gauge::default(),
@@ -127,35 +132,24 @@ impl<'a> World<'a> {
             scenario,
         };
         for (index, Change { at, .. }) in scenario.changes.iter().enumerate() {
-            world.plan(*at, Event::Change(index));
+            world.events.plan(*at, Event::Change(index));
         }
         for at in &scenario.restarts {
-            world.plan(Duration::from_secs_f64(*at), Event::Restart);
+            world.events.plan(Duration::from_secs_f64(*at), Event::Restart);
         }
-        world.plan(Time::ZERO, Event::Arrival);
+        world.events.plan(Time::ZERO, Event::Arrival);
         world
-    }
-
-    fn plan(&mut self, at: Time, event: Event) {
-        self.events.push(Reverse((at, self.next)));
-        self.planned.insert(self.next, event);
-        self.next += 1;
     }
 
     /// Lets all happen that happens at the next point in time, then lets requests start.
     fn step(&mut self) {
-        let Some(&Reverse((at, _))) = self.events.peek() else {
+        let Some(at) = self.events.next_time() else {
             self.now = LONGEST;
             return;
         };
         self.pass(at);
-        while let Some(&Reverse((next, number))) = self.events.peek()
-            && next == at
-        {
-            self.events.pop();
-            if let Some(event) = self.planned.remove(&number) {
-                self.happen(event);
-            }
+        while let Some(event) = self.events.pop_at(at) {
+            self.happen(event);
         }
         self.start_requests();
     }
@@ -186,16 +180,25 @@ impl<'a> World<'a> {
                 let (scenario, now) = (self.scenario, self.now);
                 self.clients.iter_mut().for_each(|client| client.restart(scenario, now));
             }
-            Event::Leave { service, reaction } => self.services[service].leave(reaction, self.now),
-            Event::Answer { attempt, answer } => self.answer(attempt, answer),
+            Event::Reach { attempt } => self.reach(attempt),
+            Event::Leave { attempt, service, reaction, answered } => {
+                self.services[service as usize].leave(reaction, self.now);
+                let latency = self.scenario.service.latency;
+                if answered && latency.is_zero() {
+                    self.answer(attempt, reaction.answer);
+                } else if answered {
+                    self.events.plan(self.now + latency, Event::Answer { attempt, reaction });
+                }
+            }
+            Event::Answer { attempt, reaction } => self.answer(attempt, reaction.answer),
             Event::TimeOut { attempt } => {
-                if let Some(Attempt { permit, class, .. }) = self.attempts.remove(&attempt) {
+                if let Some(Attempt { permit, class, .. }) = self.attempts.remove(attempt) {
                     self.report.timeouts += 1;
                     self.waiting[class] += 1;
                     permit.end(Outcome::TimedOut, Hint::default(), self.now);
                 }
             }
-            Event::Wake => {}
+            Event::Wake => self.wakes = None,
         }
     }
 
@@ -208,12 +211,12 @@ impl<'a> World<'a> {
         }
         self.arrived += arriving;
         if self.arrived < self.scenario.requests {
-            self.plan(self.now + self.scenario.interval, Event::Arrival);
+            self.events.plan(self.now + self.scenario.interval, Event::Arrival);
         }
     }
 
     fn answer(&mut self, attempt: u64, answer: Reply) {
-        let Some(Attempt { client, class, permit, sent }) = self.attempts.remove(&attempt) else {
+        let Some(Attempt { client, class, permit, sent }) = self.attempts.remove(attempt) else {
             return; // given up before
         };
         self.rtt.add((self.now - sent).as_secs_f64(), 1.0);
@@ -241,13 +244,12 @@ impl<'a> World<'a> {
 
     /// Lets each consumer in turn start one request of each class, as long as any may.
     fn start_requests(&mut self) {
-        let mut starters: Vec<(usize, usize)> = Vec::new();
-        for client in (0..self.clients.len()).flat_map(|c| [c].repeat(self.scenario.consumers)) {
-            starters.extend((0..self.waiting.len()).map(|class| (client, class)));
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clone_from(&self.starters);
+        while !turns.is_empty() {
+            turns.retain(|(client, class)| self.start_request(*client, *class));
         }
-        while !starters.is_empty() {
-            starters.retain(|(client, class)| self.start_request(*client, *class));
-        }
+        self.turns = turns;
     }
 
     fn start_request(&mut self, client: usize, class: usize) -> bool {
@@ -261,10 +263,18 @@ impl<'a> World<'a> {
             }
             Err(wait) => {
                 if let Some(until) = wait.until {
-                    self.plan(until.max(self.now + Duration::from_nanos(1)), Event::Wake);
+                    self.wake(until.max(self.now + Duration::from_nanos(1)));
                 }
                 false
             }
+        }
+    }
+
+    /// Lets requests start at a time. Whoever still waits at an earlier one says so again.
+    fn wake(&mut self, at: Time) {
+        if self.wakes.is_none_or(|planned| at < planned) {
+            self.events.plan(at, Event::Wake);
+            self.wakes = Some(at);
         }
     }
 
@@ -274,15 +284,30 @@ impl<'a> World<'a> {
         self.report.attempts += 1;
         let inside = self.now < self.clients[client].left_alone[service];
         self.report.inside_retry_after += u64::from(inside);
-        let reaction = self.services[service].arrive(self.scenario.classes[class], self.now);
-        let attempt = self.report.attempts;
-        self.attempts.insert(attempt, Attempt { client, class, permit, sent: self.now });
-        let leaves = self.now + reaction.occupies;
-        self.plan(leaves, Event::Leave { service, reaction });
-        if reaction.answer != Reply::Never && reaction.occupies <= self.scenario.timeout {
-            self.plan(leaves, Event::Answer { attempt, answer: reaction.answer });
+        let attempt = self.attempts.add(Attempt { client, class, permit, sent: self.now });
+        let latency = self.scenario.service.latency;
+        if latency.is_zero() {
+            self.reach(attempt);
         } else {
-            self.plan(self.now + self.scenario.timeout, Event::TimeOut { attempt });
+            self.events.plan(self.now + latency, Event::Reach { attempt });
+        }
+    }
+
+    /// A request reaches its service.
+    fn reach(&mut self, attempt: u64) {
+        let Some(Attempt { class, permit, sent, .. }) = self.attempts.get(attempt) else {
+            return; // given up before: latency is less than half of the timeout
+        };
+        let (service, given_up) = (permit.connection(), *sent + self.scenario.timeout);
+        let cost = self.scenario.classes[*class];
+        let reaction = self.services[service].arrive(cost, self.now);
+        let leaves = self.now + reaction.occupies;
+        let in_time = leaves + self.scenario.service.latency <= given_up;
+        let answered = in_time && reaction.answer != Reply::Never;
+        let service = service as u32;
+        self.events.plan(leaves, Event::Leave { attempt, service, reaction, answered });
+        if !answered {
+            self.events.plan(given_up, Event::TimeOut { attempt });
         }
     }
 
@@ -295,4 +320,11 @@ impl<'a> World<'a> {
             self.clients[0].gates[0].statistics(self.now).swap_remove(0).decisions;
         self.report
     }
+}
+
+/// Each consumer of each client, for each class.
+fn starters(scenario: &Scenario) -> Vec<(usize, usize)> {
+    let consumers = (0..scenario.pacers).flat_map(|client| [client].repeat(scenario.consumers));
+    let classes = 0..scenario.classes.len();
+    consumers.flat_map(|client| classes.clone().map(move |class| (client, class))).collect()
 }
