@@ -2,13 +2,13 @@
 //! `tournament [--services N] [--seed S] [--family six|wide] [--policy P] [--threads N] [--worst DIR]`.
 
 use std::{env, process::ExitCode, thread};
-use tidegate_pacer::{
-    Policy,
-    scenario::tournament::{Family, Figures, Played, Tournament},
+use tidegate_pacer::scenario::{
+    AnyPolicy,
+    tournament::{Family, Figures, Played, Tournament},
 };
 
 const USAGE: &str = "usage: tournament [--services N] [--seed S] [--family six|wide] \
-    [--policy full|seed|fixed:N] [--threads N] [--each]";
+    [--policy full|seed|fixed:N|vector|gradient2|vegas|bound:a|bound:b] [--threads N] [--each]";
 
 fn main() -> ExitCode {
     match run() {
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut tournament = Tournament { family: Family::Six, services: 600, seed: 1 };
-    let mut policy = Policy::Full;
+    let mut policy = AnyPolicy::COMPARED[0];
     let mut threads = thread::available_parallelism()?.get();
     let mut each = false;
     let mut args = env::args().skip(1);

@@ -1,7 +1,7 @@
 //! What happens when, and which requests are under way.
 
-use super::service::Reaction;
-use crate::{Permit, Time};
+use super::{client::Ticket, service::Reaction};
+use crate::Time;
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BinaryHeap, VecDeque},
@@ -23,6 +23,8 @@ pub(super) enum Event {
     Answer { attempt: u64, reaction: Reaction },
     /// A client gives its request up.
     TimeOut { attempt: u64 },
+    /// What a client starts now finds one place more in the service.
+    Freed { client: usize, class: usize, service: u32 },
     /// Time itself may let a request start.
     Wake,
 }
@@ -84,7 +86,7 @@ impl Eq for Planned {}
 pub(super) struct Attempt {
     pub client: usize,
     pub class: usize,
-    pub permit: Permit,
+    pub ticket: Ticket,
     pub sent: Time,
 }
 

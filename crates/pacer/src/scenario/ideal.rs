@@ -77,6 +77,16 @@ impl Scenario {
         by_concurrency.max(requests / per_second)
     }
 
+    /// With how many requests at a time on one connection a service does most.
+    pub(super) fn best(&self, service: &ServiceSpec) -> u32 {
+        if service.accepts_nothing() {
+            return 0;
+        }
+        let each = |n: &u32| self.round(service, *n) / f64::from(*n);
+        let levels = 1..=self.most(service);
+        levels.min_by(|one, other| each(one).total_cmp(&each(other))).unwrap_or(1)
+    }
+
     /// How many requests a connection can have in the service at the same time.
     fn most(&self, service: &ServiceSpec) -> u32 {
         let concurrent = service.budgets.iter().filter(|b| b.kind == BudgetKind::Concurrent);

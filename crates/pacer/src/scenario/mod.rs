@@ -23,10 +23,12 @@
 //! ```
 
 mod check;
+mod client;
 mod events;
 mod expect;
 mod file;
 mod ideal;
+mod policies;
 mod report;
 mod run;
 mod service;
@@ -35,5 +37,6 @@ pub mod tournament;
 pub use check::ScenarioError;
 pub use expect::{Expect, Unmet};
 pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ServiceBudget, ServiceSpec};
+pub use policies::AnyPolicy;
 pub use report::{Report, Spread};
 pub use run::Patience;

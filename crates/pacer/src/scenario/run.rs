@@ -2,12 +2,14 @@
 
 use super::{
     Scenario,
+    client::{Client, Ticket},
     events::{Attempt, Attempts, Event, Events},
     file::Change,
+    policies::AnyPolicy,
     report::{Gauge, Report, jain},
     service::{Reply, Service},
 };
-use crate::{Gate, Hint, Outcome, Pacer, Permit, Time};
+use crate::{Hint, Outcome, Time};
 use std::time::Duration;
 
 /// The windows of Jain's index.
@@ -35,12 +37,13 @@ impl Default for Patience {
 impl Scenario {
     /// Carries it out. The same scenario always gives the same report.
     pub fn run(&self) -> Report {
-        self.run_for(Patience::default())
+        self.run_as(AnyPolicy::Pacer(self.pacer.policy), Patience::default())
     }
 
-    /// Carries it out as far as patience reaches. What has fewer successes than the scenario has requests was stopped.
-    pub fn run_for(&self, patience: Patience) -> Report {
-        let mut world = World::new(self);
+    /// Carries it out with any policy, as far as patience reaches. With fewer successes than the scenario
+    /// has requests, it was stopped.
+    pub fn run_as(&self, policy: AnyPolicy, patience: Patience) -> Report {
+        let mut world = World::new(self, policy);
         let mut steps = 0;
         while world.report.successes < self.requests
             && world.now < patience.time
@@ -54,40 +57,9 @@ impl Scenario {
     }
 }
 
-/// A process with its pacer.
-struct Client {
-    /// One per operation class.
-    gates: Vec<Gate>,
-    /// For each connection: until when the service wants to be left alone.
-    left_alone: Vec<Time>,
-}
-
-impl Client {
-    fn new(scenario: &Scenario) -> Self {
-        Self { gates: gates(scenario), left_alone: vec![Time::ZERO; scenario.connections] }
-    }
-
-    fn limit(&self, now: Time) -> u32 {
-        self.gates.iter().map(|gate| gate.limit(now)).sum()
-    }
-
-    fn restart(&mut self, scenario: &Scenario, now: Time) {
-        let old = std::mem::replace(&mut self.gates, gates(scenario));
-        for (old, new) in old.iter().zip(&self.gates) {
-            new.recall(&old.remembered(now), now);
-        }
-    }
-}
-
-fn gates(scenario: &Scenario) -> Vec<Gate> {
-    let names = (0..scenario.connections).map(|n| format!("connection {n}"));
-    let pacer = Pacer::new(scenario.pacer.clone(), names);
-    let pacer = pacer.expect("options are checked when a scenario is read");
-    (0..scenario.classes.len()).map(|class| pacer.gate(&format!("class {class}"))).collect()
-}
-
 struct World<'a> {
     scenario: &'a Scenario,
+    policy: AnyPolicy,
     now: Time,
     events: Events,
     /// The next time at which time itself may let a request start.
@@ -111,14 +83,14 @@ struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    fn new(scenario: &'a Scenario) -> Self {
+    fn new(scenario: &'a Scenario, policy: AnyPolicy) -> Self {
         let service = |n| Service::new(scenario.service.clone(), scenario.seed ^ (n as u64) << 32);
         let mut world = Self {
             now: Time::ZERO,
             events: Events::default(),
             wakes: None,
             services: (0..scenario.connections).map(service).collect(),
-            clients: (0..scenario.pacers).map(|_| Client::new(scenario)).collect(),
+            clients: (0..scenario.pacers).map(|_| Client::new(scenario, policy)).collect(),
             attempts: Attempts::default(),
             starters: starters(scenario),
             turns: Vec::new(),
@@ -130,6 +102,7 @@ impl<'a> World<'a> {
             window: vec![0; scenario.pacers],
             report: Report { ideal: scenario.ideal(), ..Report::default() },
             scenario,
+            policy,
         };
         for (index, Change { at, .. }) in scenario.changes.iter().enumerate() {
             world.events.plan(*at, Event::Change(index));
@@ -177,8 +150,8 @@ impl<'a> World<'a> {
                 self.services.iter_mut().for_each(|service| change.apply(&mut service.spec));
             }
             Event::Restart => {
-                let (scenario, now) = (self.scenario, self.now);
-                self.clients.iter_mut().for_each(|client| client.restart(scenario, now));
+                let (scenario, policy, now) = (self.scenario, self.policy, self.now);
+                self.clients.iter_mut().for_each(|client| client.restart(scenario, policy, now));
             }
             Event::Reach { attempt } => self.reach(attempt),
             Event::Leave { attempt, service, reaction, answered } => {
@@ -192,11 +165,15 @@ impl<'a> World<'a> {
             }
             Event::Answer { attempt, reaction } => self.answer(attempt, reaction.answer),
             Event::TimeOut { attempt } => {
-                if let Some(Attempt { permit, class, .. }) = self.attempts.remove(attempt) {
+                if let Some(Attempt { client, ticket, class, .. }) = self.attempts.remove(attempt) {
                     self.report.timeouts += 1;
                     self.waiting[class] += 1;
-                    permit.end(Outcome::TimedOut, Hint::default(), self.now);
+                    let (outcome, hint) = (Outcome::TimedOut, Hint::default());
+                    self.clients[client].end(ticket, outcome, hint, self.now);
                 }
+            }
+            Event::Freed { client, class, service } => {
+                self.clients[client].freed(class, service as usize);
             }
             Event::Wake => self.wakes = None,
         }
@@ -216,11 +193,11 @@ impl<'a> World<'a> {
     }
 
     fn answer(&mut self, attempt: u64, answer: Reply) {
-        let Some(Attempt { client, class, permit, sent }) = self.attempts.remove(attempt) else {
+        let Some(Attempt { client, class, ticket, sent }) = self.attempts.remove(attempt) else {
             return; // given up before
         };
         self.rtt.add((self.now - sent).as_secs_f64(), 1.0);
-        let service = permit.connection();
+        let service = ticket.connection();
         let parallelism = self.services[service].spec.hint.parallelism;
         let hint = Hint { parallelism, remaining: None };
         let outcome = match answer {
@@ -239,7 +216,7 @@ impl<'a> World<'a> {
             }
             Reply::Never => return,
         };
-        permit.end(outcome, hint, self.now);
+        self.clients[client].end(ticket, outcome, hint, self.now);
     }
 
     /// Lets each consumer in turn start one request of each class, as long as any may.
@@ -256,13 +233,13 @@ impl<'a> World<'a> {
         if self.waiting[class] == 0 {
             return false;
         }
-        match self.clients[client].gates[class].try_start(self.now) {
-            Ok(permit) => {
-                self.send(client, class, permit);
+        match self.clients[client].start(class, self.now) {
+            Ok(ticket) => {
+                self.send(client, class, ticket);
                 true
             }
-            Err(wait) => {
-                if let Some(until) = wait.until {
+            Err(until) => {
+                if let Some(until) = until {
                     self.wake(until.max(self.now + Duration::from_nanos(1)));
                 }
                 false
@@ -278,13 +255,13 @@ impl<'a> World<'a> {
         }
     }
 
-    fn send(&mut self, client: usize, class: usize, permit: Permit) {
-        let service = permit.connection();
+    fn send(&mut self, client: usize, class: usize, ticket: Ticket) {
+        let service = ticket.connection();
         self.waiting[class] -= 1;
         self.report.attempts += 1;
         let inside = self.now < self.clients[client].left_alone[service];
         self.report.inside_retry_after += u64::from(inside);
-        let attempt = self.attempts.add(Attempt { client, class, permit, sent: self.now });
+        let attempt = self.attempts.add(Attempt { client, class, ticket, sent: self.now });
         let latency = self.scenario.service.latency;
         if latency.is_zero() {
             self.reach(attempt);
@@ -295,17 +272,22 @@ impl<'a> World<'a> {
 
     /// A request reaches its service.
     fn reach(&mut self, attempt: u64) {
-        let Some(Attempt { class, permit, sent, .. }) = self.attempts.get(attempt) else {
+        let Some(&Attempt { client, class, ref ticket, sent }) = self.attempts.get(attempt) else {
             return; // given up before: latency is less than half of the timeout
         };
-        let (service, given_up) = (permit.connection(), *sent + self.scenario.timeout);
-        let cost = self.scenario.classes[*class];
+        let (service, given_up) = (ticket.connection(), sent + self.scenario.timeout);
+        let cost = self.scenario.classes[class];
         let reaction = self.services[service].arrive(cost, self.now);
         let leaves = self.now + reaction.occupies;
-        let in_time = leaves + self.scenario.service.latency <= given_up;
+        let latency = self.scenario.service.latency;
+        let in_time = leaves + latency <= given_up;
         let answered = in_time && reaction.answer != Reply::Never;
         let service = service as u32;
         self.events.plan(leaves, Event::Leave { attempt, service, reaction, answered });
+        if self.clients[client].foresees() {
+            let at = self.now.max(leaves.saturating_sub(latency));
+            self.events.plan(at, Event::Freed { client, class, service });
+        }
         if !answered {
             self.events.plan(given_up, Event::TimeOut { attempt });
         }
@@ -316,8 +298,7 @@ impl<'a> World<'a> {
         self.report.in_flight = self.in_flight.spread();
         self.report.limit = self.limit.spread();
         self.report.rtt = self.rtt.spread();
-        self.report.decisions =
-            self.clients[0].gates[0].statistics(self.now).swap_remove(0).decisions;
+        self.report.decisions = self.clients[0].decisions(self.now);
         self.report
     }
 }

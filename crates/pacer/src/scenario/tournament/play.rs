@@ -1,7 +1,7 @@
 //! Running a policy on each service of a tournament.
 
 use super::{Drawn, Family, Kind};
-use crate::{Policy, scenario::Patience};
+use crate::scenario::{AnyPolicy, Patience};
 use std::{
     sync::{Mutex, atomic::AtomicU64, atomic::Ordering::Relaxed},
     time::Duration,
@@ -10,7 +10,7 @@ use std::{
 /// Whoever takes longer than this many times the ideal has failed.
 const TOO_LONG: f64 = 20.0;
 /// So has who sends more than this many times the requests …
-const TOO_MANY: u64 = 40;
+const TOO_MANY: u64 = 25;
 /// … or does something at more than this many points in time per request.
 const TOO_BUSY: u64 = 200;
 /// Both are allowed so much besides.
@@ -49,7 +49,7 @@ impl Tournament {
     }
 
     /// Runs a policy on all services, on so many threads.
-    pub fn play(&self, policy: Policy, threads: usize) -> Vec<Played> {
+    pub fn play(&self, policy: AnyPolicy, threads: usize) -> Vec<Played> {
         let (next, played) = (AtomicU64::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for _ in 0..threads.max(1) {
@@ -71,15 +71,14 @@ impl Tournament {
     }
 }
 
-fn play(number: u64, drawn: Drawn, policy: Policy) -> Played {
-    let Drawn { kind, mut scenario, .. } = drawn;
-    scenario.pacer.policy = policy;
+fn play(number: u64, drawn: Drawn, policy: AnyPolicy) -> Played {
+    let Drawn { kind, scenario, .. } = drawn;
     let patience = Patience {
         time: Duration::from_secs_f64(TOO_LONG * scenario.ideal()),
         attempts: TOO_MANY * scenario.requests + FREE,
         steps: TOO_BUSY * scenario.requests + FREE,
     };
-    let report = scenario.run_for(patience);
+    let report = scenario.run_as(policy, patience);
     let finished = report.successes >= scenario.requests;
     Played {
         number,
