@@ -88,6 +88,8 @@ pub(super) struct Attempt {
     pub class: usize,
     pub ticket: Ticket,
     pub sent: Time,
+    /// Whether the service rejected it or will never answer.
+    pub refused: bool,
 }
 
 /// Attempts by number. They are numbered in turn and end in about that order.
@@ -106,9 +108,9 @@ impl Attempts {
         self.first + self.known.len() as u64 - 1
     }
 
-    pub fn get(&self, number: u64) -> Option<&Attempt> {
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Attempt> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.known.get(index)?.as_ref()
+        self.known.get_mut(index)?.as_mut()
     }
 
     pub fn remove(&mut self, number: u64) -> Option<Attempt> {

@@ -2,11 +2,11 @@
 
 use super::expect::Expect;
 use crate::{BudgetKind, Options, time::seconds};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A scenario, as its file says it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What it shows.
@@ -51,7 +51,7 @@ pub struct Scenario {
 }
 
 /// How a service behaves.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceSpec {
     /// What one request takes when nothing else is in flight.
@@ -79,7 +79,7 @@ pub struct ServiceSpec {
 }
 
 /// What a service does when it is busy.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSpec {
     /// Beyond this, … 0 is an outage: the service accepts nothing, until a change ends that.
@@ -110,7 +110,7 @@ impl Default for LimitSpec {
 }
 
 /// What happens beyond a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Rejected after one delay.
@@ -120,7 +120,7 @@ pub enum Action {
 }
 
 /// What a service allows over a sliding window.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceBudget {
     /// What is counted.
@@ -135,7 +135,7 @@ pub struct ServiceBudget {
 }
 
 /// What a service tells with each answer.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HintSpec {
     /// How much it wants in flight.
@@ -143,7 +143,7 @@ pub struct HintSpec {
 }
 
 /// From some time on, the service is another one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// From when on.

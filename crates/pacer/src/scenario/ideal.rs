@@ -6,7 +6,7 @@ use crate::BudgetKind;
 impl Scenario {
     /// The least number of seconds, without ramping up, probing or rejections.
     pub(super) fn ideal(&self) -> f64 {
-        let latency = self.service.latency.as_secs_f64();
+        let latency = self.latency();
         let served = self.beginnings().map(|(at, requests)| self.served(at + latency, requests));
         let busiest = served.fold(0.0, f64::max);
         let budgets = self.service.budgets.iter().map(|budget| {
@@ -32,7 +32,7 @@ impl Scenario {
     fn beginnings(&self) -> impl Iterator<Item = (f64, f64)> {
         let (all, interval) = (self.requests as f64, self.interval.as_secs_f64());
         let last = interval * (all - 1.0);
-        let latency = self.service.latency.as_secs_f64();
+        let latency = self.latency();
         let changes = self.changes.iter().map(move |change| change.at.as_secs_f64() - latency);
         let between = changes.filter(move |at| *at > 0.0 && *at < last);
         let left = move |at: f64| (at, (all - (at / interval).ceil()).max(1.0));
@@ -82,9 +82,40 @@ impl Scenario {
         if service.accepts_nothing() {
             return 0;
         }
-        let each = |n: &u32| self.round(service, *n) / f64::from(*n);
-        let levels = 1..=self.most(service);
-        levels.min_by(|one, other| each(one).total_cmp(&each(other))).unwrap_or(1)
+        let speed = |n: &u32| self.speed(service, *n);
+        // The least of several that are as good.
+        let levels = (1..=self.most(service)).rev();
+        levels.max_by(|one, other| speed(one).total_cmp(&speed(other))).unwrap_or(1)
+    }
+
+    /// How many requests at a time on one connection are enough for all that a service can do.
+    pub(super) fn needed(&self, service: &ServiceSpec) -> u32 {
+        let best = self.best(service);
+        let most = self.speed(service, best.max(1));
+        let most = service.rate.limit.map_or(most, |limit| most.min(f64::from(limit)));
+        (1..best).find(|n| self.speed(service, *n) >= most).unwrap_or(best)
+    }
+
+    /// How many requests in flight, on all connections, are enough for all that a service can do.
+    pub(super) fn capacity(&self, service: &ServiceSpec) -> f64 {
+        let needed = self.needed(service);
+        let on_their_way = 2.0 * self.latency() * self.speed(service, needed.max(1));
+        let busy = f64::from(u8::from(needed > 0));
+        (f64::from(needed) + busy * on_their_way) * self.connections as f64
+    }
+
+    /// Requests per second on one connection.
+    fn speed(&self, service: &ServiceSpec, n: u32) -> f64 {
+        f64::from(n) / self.round(service, n)
+    }
+
+    /// What a request takes where nothing slows it down.
+    pub(super) fn round_trip(&self, service: &ServiceSpec) -> f64 {
+        self.takes(service, 1) + 2.0 * self.latency()
+    }
+
+    fn latency(&self) -> f64 {
+        self.service.latency.as_secs_f64()
     }
 
     /// How many requests a connection can have in the service at the same time.
@@ -103,10 +134,14 @@ impl Scenario {
     /// How long the service takes for so many requests at a time. With latency, the sender may be what
     /// holds them back: those on their way count, too.
     fn round(&self, service: &ServiceSpec, n: u32) -> f64 {
-        let ServiceSpec { delay, jitter, latency, .. } = service;
-        let factor = slowdown(&service.concurrency, n) + jitter;
-        let takes = delay.as_secs_f64() * factor * self.mean_cost();
-        let round_trip = takes + 2.0 * latency.as_secs_f64();
+        let takes = self.takes(service, n);
+        let round_trip = takes + 2.0 * self.latency();
         takes.max(round_trip * f64::from(n) / f64::from(self.sent(service)))
+    }
+
+    /// How long a request takes in the service, on average.
+    fn takes(&self, service: &ServiceSpec, n: u32) -> f64 {
+        let factor = slowdown(&service.concurrency, n) + service.jitter;
+        service.delay.as_secs_f64() * factor * self.mean_cost()
     }
 }

@@ -29,10 +29,13 @@ mod expect;
 mod file;
 mod ideal;
 mod policies;
+mod regain;
 mod report;
 mod run;
 mod service;
 pub mod tournament;
+mod trace;
+mod write;
 
 pub use check::ScenarioError;
 pub use expect::{Expect, Unmet};
@@ -40,3 +43,4 @@ pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ServiceBudget, Ser
 pub use policies::AnyPolicy;
 pub use report::{Report, Spread};
 pub use run::Patience;
+pub use trace::{Point, Trace};

@@ -6,8 +6,10 @@ use super::{
     events::{Attempt, Attempts, Event, Events},
     file::Change,
     policies::AnyPolicy,
+    regain::Regain,
     report::{Gauge, Report, jain},
     service::{Reply, Service},
+    trace::Trace,
 };
 use crate::{Hint, Outcome, Time};
 use std::time::Duration;
@@ -43,17 +45,16 @@ impl Scenario {
     /// Carries it out with any policy, as far as patience reaches. With fewer successes than the scenario
     /// has requests, it was stopped.
     pub fn run_as(&self, policy: AnyPolicy, patience: Patience) -> Report {
+        World::new(self, policy).run(patience).report()
+    }
+
+    /// Carries it out with any policy, and keeps what happened over time.
+    pub fn trace_as(&self, policy: AnyPolicy) -> (Report, Trace) {
         let mut world = World::new(self, policy);
-        let mut steps = 0;
-        while world.report.successes < self.requests
-            && world.now < patience.time
-            && world.report.attempts < patience.attempts
-            && steps < patience.steps
-        {
-            world.step();
-            steps += 1;
-        }
-        world.report()
+        world.trace = Some(Trace::new(self));
+        let mut world = world.run(Patience::default());
+        let trace = world.trace.take().expect("it was put there");
+        (world.report(), trace)
     }
 }
 
@@ -75,6 +76,10 @@ struct World<'a> {
     /// By operation class.
     waiting: Vec<u64>,
     arrived: u64,
+    /// Requests in flight that the service did not refuse.
+    useful: usize,
+    regain: Option<Regain>,
+    trace: Option<Trace>,
     in_flight: Gauge,
     limit: Gauge,
     rtt: Gauge,
@@ -96,6 +101,9 @@ impl<'a> World<'a> {
             turns: Vec::new(),
             waiting: vec![0; scenario.classes.len()],
             arrived: 0,
+            useful: 0,
+            regain: Regain::new(scenario),
+            trace: None,
             in_flight: Gauge::default(),
             limit: Gauge::default(),
             rtt: Gauge::default(),
@@ -112,6 +120,19 @@ impl<'a> World<'a> {
         }
         world.events.plan(Time::ZERO, Event::Arrival);
         world
+    }
+
+    fn run(mut self, patience: Patience) -> Self {
+        let mut steps = 0;
+        while self.report.successes < self.scenario.requests
+            && self.now < patience.time
+            && self.report.attempts < patience.attempts
+            && steps < patience.steps
+        {
+            self.step();
+            steps += 1;
+        }
+        self
     }
 
     /// Lets all happen that happens at the next point in time, then lets requests start.
@@ -132,6 +153,13 @@ impl<'a> World<'a> {
         let limit: u32 = self.clients.iter().map(|client| client.limit(self.now)).sum();
         self.limit.over(f64::from(limit), to - self.now);
         self.in_flight.over(self.attempts.len() as f64, to - self.now);
+        if let Some(regain) = &mut self.regain {
+            let none_waits = self.waiting.iter().all(|waiting| *waiting == 0);
+            regain.pass(self.now, to, self.useful, none_waits);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.pass(self.now, to, f64::from(limit), self.attempts.len() as f64);
+        }
         let window = |time: Time| time.as_nanos() / FAIRNESS_WINDOW.as_nanos();
         for _ in window(self.now)..window(to) {
             if self.clients.len() > 1 {
@@ -165,7 +193,9 @@ impl<'a> World<'a> {
             }
             Event::Answer { attempt, reaction } => self.answer(attempt, reaction.answer),
             Event::TimeOut { attempt } => {
-                if let Some(Attempt { client, ticket, class, .. }) = self.attempts.remove(attempt) {
+                if let Some(attempt) = self.attempts.remove(attempt) {
+                    let Attempt { client, ticket, class, .. } = attempt;
+                    self.useful -= usize::from(!attempt.refused);
                     self.report.timeouts += 1;
                     self.waiting[class] += 1;
                     let (outcome, hint) = (Outcome::TimedOut, Hint::default());
@@ -193,9 +223,11 @@ impl<'a> World<'a> {
     }
 
     fn answer(&mut self, attempt: u64, answer: Reply) {
-        let Some(Attempt { client, class, ticket, sent }) = self.attempts.remove(attempt) else {
+        let Some(attempt) = self.attempts.remove(attempt) else {
             return; // given up before
         };
+        self.useful -= usize::from(!attempt.refused);
+        let Attempt { client, class, ticket, sent, .. } = attempt;
         self.rtt.add((self.now - sent).as_secs_f64(), 1.0);
         let service = ticket.connection();
         let parallelism = self.services[service].spec.hint.parallelism;
@@ -261,7 +293,9 @@ impl<'a> World<'a> {
         self.report.attempts += 1;
         let inside = self.now < self.clients[client].left_alone[service];
         self.report.inside_retry_after += u64::from(inside);
-        let attempt = self.attempts.add(Attempt { client, class, ticket, sent: self.now });
+        let sent = self.now;
+        let attempt = self.attempts.add(Attempt { client, class, ticket, sent, refused: false });
+        self.useful += 1;
         let latency = self.scenario.service.latency;
         if latency.is_zero() {
             self.reach(attempt);
@@ -272,12 +306,14 @@ impl<'a> World<'a> {
 
     /// A request reaches its service.
     fn reach(&mut self, attempt: u64) {
-        let Some(&Attempt { client, class, ref ticket, sent }) = self.attempts.get(attempt) else {
+        let Some(known) = self.attempts.get_mut(attempt) else {
             return; // given up before: latency is less than half of the timeout
         };
-        let (service, given_up) = (ticket.connection(), sent + self.scenario.timeout);
-        let cost = self.scenario.classes[class];
-        let reaction = self.services[service].arrive(cost, self.now);
+        let (client, class, service) = (known.client, known.class, known.ticket.connection());
+        let given_up = known.sent + self.scenario.timeout;
+        let reaction = self.services[service].arrive(self.scenario.classes[class], self.now);
+        known.refused = reaction.answer != Reply::Accepted;
+        self.useful -= usize::from(known.refused);
         let leaves = self.now + reaction.occupies;
         let latency = self.scenario.service.latency;
         let in_time = leaves + latency <= given_up;
@@ -295,6 +331,7 @@ impl<'a> World<'a> {
 
     fn report(mut self) -> Report {
         self.report.makespan = self.now.as_secs_f64();
+        self.report.regained = self.regain.as_ref().and_then(Regain::seconds);
         self.report.in_flight = self.in_flight.spread();
         self.report.limit = self.limit.spread();
         self.report.rtt = self.rtt.spread();

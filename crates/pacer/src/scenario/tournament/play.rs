@@ -1,9 +1,13 @@
 //! Running a policy on each service of a tournament.
 
 use super::{Drawn, Family, Kind};
-use crate::scenario::{AnyPolicy, Patience};
+use crate::scenario::{AnyPolicy, Patience, Report, Scenario};
+use serde::Serialize;
 use std::{
-    sync::{Mutex, atomic::AtomicU64, atomic::Ordering::Relaxed},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -15,9 +19,15 @@ const TOO_MANY: u64 = 25;
 const TOO_BUSY: u64 = 200;
 /// Both are allowed so much besides.
 const FREE: u64 = 10_000;
+/// A rise should be used after so many seconds …
+const AFTER_RISE: f64 = 15.0;
+/// … and what a service had before a fall or an outage after so many, …
+const AFTER_FALL: f64 = 10.0;
+/// … or after so many round trips, if that is longer.
+const ROUND_TRIPS: f64 = 50.0;
 
 /// Which services are drawn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Tournament {
     /// Where they are drawn from.
     pub family: Family,
@@ -28,7 +38,7 @@ pub struct Tournament {
 }
 
 /// How a policy did on one service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Played {
     /// The service's number in the tournament.
     pub number: u64,
@@ -40,6 +50,13 @@ pub struct Played {
     pub efficiency: f64,
     /// Rejected and timed out, as a share of what was sent.
     pub lost: f64,
+    /// Requests that were sent inside a Retry-After.
+    pub inside_retry_after: u64,
+    /// The most that was allowed in flight, as a share of what may be.
+    pub limit: f64,
+    /// Whether the service was in full use again soon after its last change; none: it does not change, or
+    /// the work ended before.
+    pub soon_in_use: Option<bool>,
 }
 
 impl Tournament {
@@ -59,7 +76,7 @@ impl Tournament {
                         if number >= self.services {
                             return;
                         }
-                        let one = play(number, self.service(number), policy);
+                        let one = play(number, &self.service(number), policy);
                         played.lock().expect("no run panics while it holds the lock").push(one);
                     }
                 });
@@ -71,8 +88,8 @@ impl Tournament {
     }
 }
 
-fn play(number: u64, drawn: Drawn, policy: AnyPolicy) -> Played {
-    let Drawn { kind, scenario, .. } = drawn;
+fn play(number: u64, drawn: &Drawn, policy: AnyPolicy) -> Played {
+    let scenario = &drawn.scenario;
     let patience = Patience {
         time: Duration::from_secs_f64(TOO_LONG * scenario.ideal()),
         attempts: TOO_MANY * scenario.requests + FREE,
@@ -82,55 +99,22 @@ fn play(number: u64, drawn: Drawn, policy: AnyPolicy) -> Played {
     let finished = report.successes >= scenario.requests;
     Played {
         number,
-        kind,
+        kind: drawn.kind,
         latency: !scenario.service.latency.is_zero(),
         efficiency: if finished { report.efficiency() } else { 0.0 },
         lost: report.reject_share(),
+        inside_retry_after: report.inside_retry_after,
+        limit: report.limit.max / (scenario.connections as f64 * f64::from(scenario.pacer.max)),
+        soon_in_use: soon_in_use(drawn.kind, scenario, &report),
     }
 }
 
-/// The figures of several runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
-    /// How many runs.
-    pub services: usize,
-    /// Half of them are at least so efficient, …
-    pub median: f64,
-    /// … nine of ten so efficient, …
-    pub worst_tenth: f64,
-    /// … and all of them so efficient.
-    pub worst: f64,
-    /// Nine of ten lose at most this share of what they send.
-    pub lost_p90: f64,
-    /// So many did not finish.
-    pub unfinished: usize,
-}
-
-impl Figures {
-    /// Of these runs.
-    pub fn of<'a>(played: impl IntoIterator<Item = &'a Played>) -> Self {
-        let played: Vec<&Played> = played.into_iter().collect();
-        let efficiency = sorted(played.iter().map(|one| one.efficiency));
-        let lost = sorted(played.iter().map(|one| one.lost));
-        Self {
-            services: played.len(),
-            median: quantile(&efficiency, 0.5),
-            worst_tenth: quantile(&efficiency, 0.1),
-            worst: quantile(&efficiency, 0.0),
-            lost_p90: quantile(&lost, 0.9),
-            unfinished: efficiency.iter().filter(|share| **share == 0.0).count(),
-        }
+fn soon_in_use(kind: Kind, scenario: &Scenario, report: &Report) -> Option<bool> {
+    let changed = scenario.changes.last()?.at.as_secs_f64();
+    let seconds = if kind == Kind::Rises { AFTER_RISE } else { AFTER_FALL };
+    let soon = seconds.max(ROUND_TRIPS * scenario.round_trip(&scenario.service));
+    match report.regained {
+        Some(after) => Some(after <= soon),
+        None => (report.makespan > changed + soon).then_some(false),
     }
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// The value below which this share of the others is.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let index = (sorted.len() as f64 * share) as usize;
-    sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
