@@ -5,7 +5,7 @@ use crate::Time;
 use std::time::Duration;
 
 /// More points than this are merged in pairs.
-const MOST: usize = 2_000;
+const MOST: usize = 600;
 /// The first points last so long.
 const FINEST: Duration = Duration::from_millis(1);
 

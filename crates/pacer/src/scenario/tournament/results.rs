@@ -80,7 +80,8 @@ impl Tournament {
         Results { tournament: *self, far_behind: far_behind(&policies), policies, bounds, worst }
     }
 
-    fn standing(&self, policy: AnyPolicy, threads: usize) -> Standing {
+    /// Runs one policy on all services.
+    pub fn standing(&self, policy: AnyPolicy, threads: usize) -> Standing {
         let played = self.play(policy, threads);
         let of_kind = |kind: &Kind| {
             let figures = Figures::of(played.iter().filter(|one| one.kind == *kind))?;
