@@ -99,7 +99,9 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         refused(&place.tidegate(&[&["pace"], args].concat()), problem);
     }
-    assert!(place.ok(&["pace", "simulate", "five.toml", "--policy", "vegas"]).contains("5 successes"));
+    assert!(
+        place.ok(&["pace", "simulate", "five.toml", "--policy", "vegas"]).contains("5 successes")
+    );
 }
 
 #[test]
