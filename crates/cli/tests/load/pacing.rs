@@ -1,7 +1,7 @@
 //! `pace simulate` and `pace tournament`, and what docs/pacing.md says about them.
 
 use crate::{support::Place, world::refused};
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 const PAGE: &str = include_str!("../../../../docs/pacing.md");
 
@@ -15,19 +15,35 @@ fn blocks(language: &str) -> Vec<&'static str> {
 fn the_commands_of_the_page_work() {
     let place = Place::new();
     place.write("limits.toml", blocks("toml")[0]);
+    let services = copy_services(&place);
     let commands: Vec<&str> = blocks("sh").into_iter().flat_map(str::lines).collect();
     assert!(commands.len() >= 7, "{commands:?}");
     for line in commands {
         let command = place.command(&[]);
-        let script = line.replacen("tidegate", command.get_program().to_str().unwrap(), 1);
+        let script =
+            line.replacen("tidegate ", &format!("{} ", command.get_program().display()), 1);
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).current_dir(command.get_current_dir().unwrap());
         shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let output = shell.output().unwrap();
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(std::fs::read_to_string(place.path("limits.svg")).unwrap().starts_with("<svg"));
-    assert_eq!(std::fs::read_dir(place.path("worst")).unwrap().count(), 10);
+    assert!(fs::read_to_string(place.path("limits.svg")).unwrap().starts_with("<svg"));
+    assert_eq!(fs::read_dir(place.path("worst")).unwrap().count(), 10);
+    assert_eq!(fs::read_dir(place.path("docs/pacing")).unwrap().count(), 2 * services);
+}
+
+/// Copies the page's services to where its commands look for them.
+fn copy_services(place: &Place) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pacing");
+    fs::create_dir_all(place.path("docs/pacing")).unwrap();
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let services = files.filter(|file| file.path().extension().is_some_and(|end| end == "toml"));
+    let copy = |file: fs::DirEntry| {
+        let name = Path::new("docs/pacing").join(file.file_name());
+        fs::copy(file.path(), place.path(name.to_str().unwrap())).unwrap()
+    };
+    services.map(copy).filter(|bytes| *bytes > 0).count()
 }
 
 #[test]
@@ -58,6 +74,8 @@ fn a_tournament_compares_policies_on_the_same_services() {
     capacity falls, and returns      0.79 / 0.79  0.00 / 0.00  0.44 / 0.44  0.98 / 0.98  0.96 / 0.96
     capacity rises                   0.83 / 0.83  0.27 / 0.27  0.57 / 0.57  1.00 / 1.00  1.00 / 1.00
     all                              0.79 / 0.17  0.27 / 0.00  0.55 / 0.17  0.99 / 0.85  0.99 / 0.83
+    lost                                  20.7 %        0.0 %        4.4 %        0.3 %        0.3 %
+    unfinished                                 0            2            0            0            0
 
     vector: in full use again soon after the last change: falls 0 %, rises 100 %
       (soon: 10 s, after rises 15 s, or 50 round trips if that is longer)
@@ -109,6 +127,6 @@ fn a_plot_goes_where_it_is_asked_for() {
     let place = Place::new();
     place.write("five.toml", "name = 'five'\nrequests = 50\n[service]\ndelay = 0.1\n");
     place.ok(&["pace", "simulate", "five.toml", "--plot", "five.svg"]);
-    let svg = std::fs::read_to_string(place.path("five.svg")).unwrap();
+    let svg = fs::read_to_string(place.path("five.svg")).unwrap();
     assert!(svg.ends_with("</svg>\n") && svg.contains("five (policy full)"), "{svg}");
 }

@@ -70,7 +70,16 @@ impl Results {
             }
             f.write_char('\n')?;
         }
-        Ok(())
+        write!(f, "{:NAME$}", "lost")?;
+        for figures in all().filter_map(|one| one.all) {
+            let cell = format!("{:.1} %", 100.0 * figures.lost_p90);
+            write!(f, " {cell:>CELL$}")?;
+        }
+        write!(f, "\n{:NAME$}", "unfinished")?;
+        for figures in all().filter_map(|one| one.all) {
+            write!(f, " {:>CELL$}", figures.unfinished)?;
+        }
+        f.write_char('\n')
     }
 
     fn changes(&self, own: &Standing, f: &mut fmt::Formatter<'_>) -> fmt::Result {
