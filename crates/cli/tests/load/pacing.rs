@@ -65,17 +65,17 @@ fn a_tournament_compares_policies_on_the_same_services() {
     capacity rises                         1   0.83         0.83   0.83 13.6 %           0  1.00/1.00/1.00  1.00/1.00/1.00
     all                                    6   0.79         0.17   0.17 20.7 %           0  0.99/0.85/0.85  0.99/0.83/0.83
 
-    Median / worst tenth
-                                          vector      fixed:3         seed      bound:a      bound:b
-    rejects above a concurrency      0.79 / 0.79  0.50 / 0.50  0.48 / 0.48  1.00 / 1.00  1.00 / 1.00
-    drops above a concurrency        0.50 / 0.50  0.50 / 0.50  0.55 / 0.55  0.97 / 0.97  0.96 / 0.96
-    rejects above a rate             0.17 / 0.17  0.00 / 0.00  0.17 / 0.17  0.85 / 0.85  0.83 / 0.83
-    slows down beyond a knee         0.91 / 0.91  0.10 / 0.10  0.59 / 0.59  0.99 / 0.99  0.99 / 0.99
-    capacity falls, and returns      0.79 / 0.79  0.00 / 0.00  0.44 / 0.44  0.98 / 0.98  0.96 / 0.96
-    capacity rises                   0.83 / 0.83  0.27 / 0.27  0.57 / 0.57  1.00 / 1.00  1.00 / 1.00
-    all                              0.79 / 0.17  0.27 / 0.00  0.55 / 0.17  0.99 / 0.85  0.99 / 0.83
-    lost                                  20.7 %        0.0 %        4.4 %        0.3 %        0.3 %
-    unfinished                                 0            2            0            0            0
+    Median/worst tenth
+                                        vector    fixed:3       seed    bound:a    bound:b
+    rejects above a concurrency      0.79/0.79  0.50/0.50  0.48/0.48  1.00/1.00  1.00/1.00
+    drops above a concurrency        0.50/0.50  0.50/0.50  0.55/0.55  0.97/0.97  0.96/0.96
+    rejects above a rate             0.17/0.17  0.00/0.00  0.17/0.17  0.85/0.85  0.83/0.83
+    slows down beyond a knee         0.91/0.91  0.10/0.10  0.59/0.59  0.99/0.99  0.99/0.99
+    capacity falls, and returns      0.79/0.79  0.00/0.00  0.44/0.44  0.98/0.98  0.96/0.96
+    capacity rises                   0.83/0.83  0.27/0.27  0.57/0.57  1.00/1.00  1.00/1.00
+    all                              0.79/0.17  0.27/0.00  0.55/0.17  0.99/0.85  0.99/0.83
+    lost                                20.7 %      0.0 %      4.4 %      0.3 %      0.3 %
+    unfinished                               0          2          0          0          0
 
     vector: in full use again soon after the last change: falls 0 %, rises 100 %
       (soon: 10 s, after rises 15 s, or 50 round trips if that is longer)

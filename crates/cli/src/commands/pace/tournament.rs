@@ -45,7 +45,7 @@ fn write_worst(app: &App, results: &Results, directory: &Path) -> Result<()> {
         file.finish()?;
     }
     app.say(&format!(
-        "The ten worst services are in {}: `tidegate pace simulate FILE` runs one of them",
+        "The worst services are in {}: `tidegate pace simulate FILE` runs one of them",
         directory.display()
     ));
     Ok(())

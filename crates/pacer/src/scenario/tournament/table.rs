@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 /// The first column.
 const NAME: usize = 31;
 /// Columns of the comparison.
-const CELL: usize = 12;
+const CELL: usize = 10;
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -15,9 +15,10 @@ impl fmt::Display for Results {
         f.write_str("Shares of the ideal speed; lost: rejected or timed out, nine of ten lose at most this.\n\n")?;
         self.own(first, f)?;
         if self.policies.len() > 1 {
-            f.write_str("\nMedian / worst tenth\n")?;
+            f.write_str("\nMedian/worst tenth\n")?;
             self.compared(f)?;
         }
+        f.write_char('\n')?;
         self.changes(first, f)?;
         self.behind(first, f)?;
         self.list_worst(first, f)
@@ -65,7 +66,7 @@ impl Results {
         for (row, name) in self.policies[0].rows() {
             write!(f, "{name:NAME$}")?;
             for figures in all().filter_map(|one| one.figures(row)) {
-                let cell = format!("{:.2} / {:.2}", figures.median, figures.worst_tenth);
+                let cell = format!("{:.2}/{:.2}", figures.median, figures.worst_tenth);
                 write!(f, " {cell:>CELL$}")?;
             }
             f.write_char('\n')?;
@@ -91,7 +92,7 @@ impl Results {
         }
         writeln!(
             f,
-            "\n{}: in full use again soon after the last change: {}",
+            "{}: in full use again soon after the last change: {}",
             own.policy,
             soon.join(", ")
         )?;
