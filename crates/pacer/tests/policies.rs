@@ -84,7 +84,8 @@ fn policies_are_read_as_they_are_written() {
 
 #[test]
 fn a_restart_loses_no_request_of_another_policy() {
-    let report =
-        run("vector", &LIMITED.replacen("[service]", "restarts = [1.0, 5.0]\n[service]", 1));
-    assert_eq!(report.successes, 2000);
+    let restarts = LIMITED.replacen("[service]", "restarts = [1.0, 5.0]\n[service]", 1);
+    for policy in ["vector", "gradient2", "vegas", "bound:a"] {
+        assert_eq!(run(policy, &restarts).successes, 2000, "{policy}");
+    }
 }

@@ -113,6 +113,7 @@ impl Level for Informed {
     }
 
     fn freed(&mut self) {
-        self.taken -= 1;
+        // After a restart, places become free that were taken before.
+        self.taken = self.taken.saturating_sub(1);
     }
 }

@@ -46,9 +46,8 @@ impl Family {
             Family::Six => Base::classic(&mut dice),
             Family::Wide => Base::wide(&mut dice),
         };
-        let lowest_rate = if self == Family::Six { 5.0 } else { 1.0 };
         let mut plan = Plan::new(&base);
-        plan.specialize(kind, &base, lowest_rate, &mut dice);
+        plan.specialize(kind, &base, &mut dice);
         let name = format!("{kind} {number} of seed {seed}");
         Drawn { kind, scenario: plan.scenario(name, &base, dice.seed()) }
     }

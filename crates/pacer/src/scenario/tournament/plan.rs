@@ -20,6 +20,8 @@ pub(super) struct Base {
     delay: f64,
     jitter: f64,
     capacity: u32,
+    /// The lowest limit of a rate.
+    lowest_rate: f64,
     /// Seconds of work at the nominal speed.
     work: f64,
     connections: usize,
@@ -34,6 +36,7 @@ impl Base {
             delay: rounded(dice.log_uniform(0.01, 1.0), 4),
             jitter: dice.one_of(&[0.0, 0.0, 0.1, 0.3]),
             capacity: dice.log_uniform(3.0, 81.0) as u32,
+            lowest_rate: 5.0,
             work: dice.uniform(20.0, 90.0),
             connections: 1,
             latency: 0.0,
@@ -51,6 +54,7 @@ impl Base {
             delay,
             jitter,
             capacity: dice.log_uniform(1.0, 201.0) as u32,
+            lowest_rate: 1.0,
             work: dice.uniform(20.0, 90.0),
             connections,
             latency: rounded(latency, 3),
@@ -91,24 +95,26 @@ impl Plan {
         plan
     }
 
-    /// There is work for the drawn time at this speed. Returns for how many seconds, as there are bounds.
-    fn works(&mut self, speed: f64, base: &Base) -> f64 {
+    /// There is work for the drawn time at this speed of each connection.
+    fn works(&mut self, speed: f64, base: &Base) {
         let all = speed * base.connections as f64;
-        let requests = (base.work * all).clamp(REQUESTS.0, REQUESTS.1).floor();
         self.speed = speed;
-        self.requests = requests as u64;
-        requests / all
+        self.requests = (base.work * all).clamp(REQUESTS.0, REQUESTS.1) as u64;
     }
 
-    pub fn specialize(&mut self, kind: Kind, base: &Base, lowest_rate: f64, dice: &mut Dice) {
-        let capacity = base.capacity;
-        let seconds = self.requests as f64 / (self.speed * base.connections as f64);
+    /// How long the work takes at the nominal speed: not the drawn time if that is too much or too little.
+    fn seconds(&self, base: &Base) -> f64 {
+        self.requests as f64 / (self.speed * base.connections as f64)
+    }
+
+    pub fn specialize(&mut self, kind: Kind, base: &Base, dice: &mut Dice) {
+        let (capacity, seconds) = (base.capacity, self.seconds(base));
         match kind {
             Kind::Defer => {}
             Kind::Drop => self.concurrency.action = Action::Drop,
             Kind::Rate => {
                 self.concurrency = LimitSpec::default();
-                self.limit_rate(lowest_rate, base, f64::from(MAX), dice);
+                self.limit_rate(base, f64::from(MAX), dice);
             }
             Kind::Knee => self.concurrency = knee(capacity, dice),
             Kind::Falls => {
@@ -123,7 +129,7 @@ impl Plan {
             Kind::Silence => self.fails(Action::Drop, seconds, capacity, dice),
             Kind::RateAndKnee => {
                 self.concurrency = knee(capacity, dice);
-                self.limit_rate(lowest_rate, base, f64::from(capacity), dice);
+                self.limit_rate(base, f64::from(capacity), dice);
             }
             Kind::LimitAndKnee => {
                 let above = dice.uniform(1.0, 3.0) * f64::from(capacity);
@@ -134,8 +140,8 @@ impl Plan {
         }
     }
 
-    fn limit_rate(&mut self, lowest: f64, base: &Base, in_service: f64, dice: &mut Dice) {
-        let most = dice.log_uniform(lowest, 401.0) as u32;
+    fn limit_rate(&mut self, base: &Base, in_service: f64, dice: &mut Dice) {
+        let most = dice.log_uniform(base.lowest_rate, 401.0) as u32;
         self.rate = limit(most);
         self.works(f64::from(most).min(base.speed(in_service)), base);
     }
