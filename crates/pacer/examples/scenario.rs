@@ -1,10 +1,10 @@
-//! Runs a scenario file: `scenario FILE.toml [--json] [--log] [--policy fixed:N|seed|full] [--pacers N]`.
+//! Runs a scenario file: `scenario FILE.toml [--json] [--log] [--policy P] [--pacers N]`.
 
 use std::{env, fs, process::ExitCode};
-use tidegate_pacer::scenario::Scenario;
+use tidegate_pacer::scenario::{AnyPolicy, Patience, Scenario};
 
-const USAGE: &str =
-    "usage: scenario FILE.toml [--json] [--log] [--policy fixed:N|seed|full] [--pacers N]";
+const USAGE: &str = "usage: scenario FILE.toml [--json] [--log] [--pacers N] \
+    [--policy full|seed|fixed:N|vector|gradient2|vegas|bound:a|bound:b]";
 
 fn main() -> ExitCode {
     match run() {
@@ -34,9 +34,9 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
     let file = file.ok_or(USAGE)?;
     let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
     let mut scenario: Scenario = text.parse().map_err(|error| format!("{file}: {error}"))?;
-    scenario.pacer.policy = policy.unwrap_or(scenario.pacer.policy);
+    let policy = policy.unwrap_or(AnyPolicy::Pacer(scenario.pacer.policy));
     scenario.pacers = pacers.unwrap_or(scenario.pacers);
-    let report = scenario.run();
+    let report = scenario.run_as(policy, Patience::default());
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

@@ -9,6 +9,7 @@ pub mod progress;
 pub mod shadow;
 pub mod speed;
 pub mod status;
+pub mod svg;
 pub mod table;
 
 use tidegate::Aggregates;

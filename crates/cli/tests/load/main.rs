@@ -9,5 +9,6 @@ mod bad_input;
 mod delivery;
 mod failover;
 mod interrupted;
+mod pacing;
 mod tools;
 mod world;

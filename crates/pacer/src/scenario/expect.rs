@@ -1,15 +1,15 @@
 //! What must hold.
 
 use super::report::{KEYS, Report};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt};
 
 /// Figures with what they must be: a number, or a lowest and a highest one.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Expect(BTreeMap<String, Bounds>);
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Bounds {
     Exactly(f64),

@@ -1,12 +1,12 @@
 //! Scenario files.
 
 use super::expect::Expect;
-use crate::{BudgetKind, Options, OutOfRange, time::seconds};
-use serde::Deserialize;
-use std::{str::FromStr, time::Duration};
+use crate::{BudgetKind, Options, time::seconds};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A scenario, as its file says it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What it shows.
@@ -51,7 +51,7 @@ pub struct Scenario {
 }
 
 /// How a service behaves.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceSpec {
     /// What one request takes when nothing else is in flight.
@@ -60,6 +60,10 @@ pub struct ServiceSpec {
     /// Times an exponential with mean 1, as a share of the delay.
     #[serde(default)]
     pub jitter: f64,
+    /// The time of a request on its way to the service, and of its answer on the way back. Part of the
+    /// round trip; the service is not busy with the request meanwhile.
+    #[serde(default, with = "seconds")]
+    pub latency: Duration,
     /// What depends on requests in flight.
     #[serde(default)]
     pub concurrency: LimitSpec,
@@ -75,10 +79,10 @@ pub struct ServiceSpec {
 }
 
 /// What a service does when it is busy.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitSpec {
-    /// Beyond this, …
+    /// Beyond this, … 0 is an outage: the service accepts nothing, until a change ends that.
     pub limit: Option<u32>,
     /// … it does this.
     pub action: Action,
@@ -106,7 +110,7 @@ impl Default for LimitSpec {
 }
 
 /// What happens beyond a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Rejected after one delay.
@@ -116,7 +120,7 @@ pub enum Action {
 }
 
 /// What a service allows over a sliding window.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceBudget {
     /// What is counted.
@@ -131,7 +135,7 @@ pub struct ServiceBudget {
 }
 
 /// What a service tells with each answer.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HintSpec {
     /// How much it wants in flight.
@@ -139,7 +143,7 @@ pub struct HintSpec {
 }
 
 /// From some time on, the service is another one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
     /// From when on.
@@ -155,6 +159,22 @@ pub struct Change {
     pub rate: Option<LimitSpec>,
     /// See [`ServiceSpec::hint`].
     pub hint: Option<HintSpec>,
+}
+
+impl Scenario {
+    /// The changes in the order of their times.
+    pub(super) fn changes_in_time(&self) -> impl Iterator<Item = &Change> {
+        let mut changes: Vec<&Change> = self.changes.iter().collect();
+        changes.sort_by_key(|change| change.at);
+        changes.into_iter()
+    }
+}
+
+impl ServiceSpec {
+    /// Whether this is an outage.
+    pub(super) fn accepts_nothing(&self) -> bool {
+        self.concurrency.limit == Some(0) || self.rate.limit == Some(0)
+    }
 }
 
 impl Change {
@@ -187,62 +207,4 @@ fn one() -> usize {
 
 fn one_class() -> Vec<f64> {
     vec![1.0]
-}
-
-/// A file that is no scenario.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// It does not say what a scenario must say.
-    #[error("{0}")]
-    Syntax(#[from] toml::de::Error),
-    /// An option of the pacer makes no sense.
-    #[error("[pacer] {0}")]
-    Options(#[from] OutOfRange),
-    /// A number makes no sense.
-    #[error("{0}")]
-    Number(String),
-}
-
-impl FromStr for Scenario {
-    type Err = ScenarioError;
-
-    fn from_str(text: &str) -> Result<Self, ScenarioError> {
-        let scenario: Scenario = toml::from_str(text)?;
-        scenario.pacer.check()?;
-        scenario.check()?;
-        Ok(scenario)
-    }
-}
-
-impl Scenario {
-    fn check(&self) -> Result<(), ScenarioError> {
-        let refuse = |what: &str| Err(ScenarioError::Number(what.to_owned()));
-        let changed = self.changes.iter().filter_map(|change| change.delay);
-        if self.requests == 0 || self.requests > 100_000_000 {
-            return refuse("requests: 1 to 100000000 can be simulated");
-        }
-        if self.service.delay.is_zero() || changed.clone().any(|delay| !positive(delay)) {
-            return refuse("delay: a service takes more than 0 seconds");
-        }
-        if self.timeout.is_zero() {
-            return refuse("timeout: no service answers within 0 seconds");
-        }
-        let many = [self.pacers, self.connections, self.consumers, self.classes.len()];
-        if !many.iter().all(|many| (1..=1_000).contains(many)) {
-            return refuse("pacers, connections, consumers, classes: 1 to 1000 can be simulated");
-        }
-        if !self.classes.iter().chain(&self.restarts).all(|number| positive(*number)) {
-            return refuse("classes and restarts: numbers above 0");
-        }
-        let limits = self.changes.iter().flat_map(|change| [&change.concurrency, &change.rate]);
-        let limits = limits.flatten().chain([&self.service.concurrency, &self.service.rate]);
-        if limits.into_iter().any(|spec| spec.limit == Some(0)) {
-            return refuse("limit: a service that accepts nothing ends no scenario; use 1 or more");
-        }
-        self.expect.sound().or_else(|problem| refuse(&format!("[expect] {problem}")))
-    }
-}
-
-fn positive(seconds: f64) -> bool {
-    seconds > 0.0 && seconds.is_finite()
 }

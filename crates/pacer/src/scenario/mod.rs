@@ -22,15 +22,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod check;
+mod client;
+mod events;
 mod expect;
 mod file;
 mod ideal;
+mod policies;
+mod regain;
 mod report;
 mod run;
 mod service;
+pub mod tournament;
+mod trace;
+mod write;
 
+pub use check::ScenarioError;
 pub use expect::{Expect, Unmet};
-pub use file::{
-    Action, Change, HintSpec, LimitSpec, Scenario, ScenarioError, ServiceBudget, ServiceSpec,
-};
+pub use file::{Action, Change, HintSpec, LimitSpec, Scenario, ServiceBudget, ServiceSpec};
+pub use policies::AnyPolicy;
 pub use report::{Report, Spread};
+pub use run::Patience;
+pub use trace::{Point, Trace};

@@ -53,6 +53,8 @@ pub struct Report {
     pub rtt: Spread,
     /// Jain's index of the pacers' successes, for each window of ten seconds.
     pub jain: Vec<f64>,
+    /// Seconds after the last change of the service until nine tenths of it were in use.
+    pub regained: Option<f64>,
     /// What the first pacer decided on its first connection.
     pub decisions: Vec<Decision>,
 }

@@ -1,31 +1,28 @@
 //! `tidegate pace`: how fast loads may go, why, which sinks hold relays up, and what the pacer would do elsewhere.
 
+mod simulate;
+mod tournament;
+
 use super::outbox::status::troubled;
 use crate::{
     app::App,
-    args::pace::{PaceArgs, PaceCommand, SimulateArgs},
+    args::pace::{PaceArgs, PaceCommand},
     exit::Exit,
     out, outbox,
     show::{pace, status},
-    snapshot::toml_problem,
     store,
 };
-use anyhow::{Context, Result, bail};
-use serde_json::json;
-use std::fs;
-use tidegate::{
-    Access, load,
-    pace::PaceQuery,
-    pacer::scenario::{Scenario, ScenarioError},
-};
+use anyhow::{Result, bail};
+use tidegate::{Access, load, pace::PaceQuery};
 
 /// The last loads that are shown.
 const SHOWN: usize = 3;
 
-/// Shows the pace of loads, or simulates one.
+/// Shows the pace of loads, or simulates services.
 pub async fn run(app: &App, args: PaceArgs) -> Result<Exit> {
     match args.command {
-        Some(PaceCommand::Simulate(args)) => simulate(app, args),
+        Some(PaceCommand::Simulate(args)) => simulate::run(app, args),
+        Some(PaceCommand::Tournament(args)) => tournament::run(app, &args),
         None => show(app, args).await,
     }
 }
@@ -62,31 +59,4 @@ async fn show(app: &App, args: PaceArgs) -> Result<Exit> {
         out::data(&texts.join("\n"))?;
     }
     Ok(Exit::Done)
-}
-
-fn simulate(app: &App, args: SimulateArgs) -> Result<Exit> {
-    let shown = args.file.display();
-    let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read `{shown}`"))?;
-    let scenario = text.parse::<Scenario>().map_err(|error| match error {
-        ScenarioError::Syntax(error) => toml_problem(&text, &error),
-        other => other.into(),
-    });
-    let mut scenario = scenario.with_context(|| format!("cannot use `{shown}`"))?;
-    scenario.pacer.policy = args.policy.unwrap_or(scenario.pacer.policy);
-    scenario.pacers = args.pacers.map_or(scenario.pacers, |pacers| pacers as usize);
-    let report = scenario.run();
-    let unmet = scenario.expect.check(&report).err().unwrap_or_default();
-    if app.json {
-        let mut value = serde_json::to_value(&report)?;
-        if args.log {
-            value["decisions"] = json!(report.decisions);
-        }
-        out::json(&value)?;
-    } else {
-        out::data(&format!("{}\n{report}\n", out::strong(&scenario.name)))?;
-        let decisions = report.decisions.iter().filter(|_| args.log);
-        out::data(&decisions.map(|decision| format!("{decision}\n")).collect::<String>())?;
-    }
-    unmet.iter().for_each(|unmet| out::note(&format!("{} {unmet}", out::alarm("unmet:"))));
-    Ok(if unmet.is_empty() { Exit::Done } else { Exit::No })
 }
