@@ -39,7 +39,7 @@ mod usage;
 pub use address::{Address, Billing, Indexes, is_address};
 pub use aws_sdk_dynamodb as sdk;
 pub use batch::Missing;
-pub use publish::check_transaction;
+pub use publish::{already_published, check_transaction};
 pub use tables::{FoundTables, script};
 pub use ticks::Ticks;
 pub use transport::Transport;
