@@ -31,7 +31,7 @@ pub async fn empty(tables: &Tables, rows: &mut Vec<Row>, judge: &mut Judge) -> R
     // The next relay has lanes, and looks again and again: its first looks take all segments.
     let store = bench.open("").await?;
     bench.proxy.reset_counters();
-    let request = lead(&*store).await?;
+    let request = lead(&store).await?;
     let queries = bench.proxy.counters().of("Query").requests;
     let mut looks = Vec::new();
     for _ in 0..LOOKS {
