@@ -6,7 +6,7 @@ use crate::{
     item::{Item, get_text, name::MESSAGE_ID, text},
 };
 use aws_sdk_dynamodb::types::{
-    DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
+    DeleteRequest, KeysAndAttributes, ReturnConsumedCapacity, WriteRequest,
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::{collections::HashMap, time::Duration};
@@ -14,13 +14,13 @@ use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
 use tokio::time::{Instant, sleep};
 
 /// DynamoDB's own bounds on one request.
-const MOST_WRITTEN: usize = 25;
+pub(crate) const MOST_WRITTEN: usize = 25;
 const MOST_READ: usize = 100;
 /// A request is at most 16 MB; with this it stays below it, whatever is around the items.
 const MOST_BYTES: usize = 12 << 20;
 
 /// Requests that are on their way at a time.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -31,20 +31,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct Missing(pub Vec<String>);
 
 impl Client {
-    /// Puts items into the table of messages. On an error some of them may be there.
-    pub(crate) async fn put_all(
-        &self,
-        operation: &'static str,
-        items: Vec<Item>,
-    ) -> Result<(), StoreError> {
-        let put = |item| {
-            let size = crate::item::size(&item);
-            let request = PutRequest::builder().set_item(Some(item)).build();
-            request.map(|put| (WriteRequest::builder().put_request(put).build(), size))
-        };
-        self.write_all(operation, items.into_iter().map(put)).await
-    }
-
     /// Removes messages from the table. On an error some of them may be gone.
     pub(crate) async fn delete_all(
         &self,
@@ -192,18 +178,18 @@ fn unbuilt(operation: &'static str, error: impl std::fmt::Display) -> StoreError
 }
 
 /// Between requests of which something was left unprocessed.
-struct Pauses {
+pub(crate) struct Pauses {
     operation: &'static str,
     next: Duration,
     until: Instant,
 }
 
 impl Pauses {
-    fn new(operation: &'static str) -> Self {
+    pub fn new(operation: &'static str) -> Self {
         Self { operation, next: FIRST_PAUSE, until: Instant::now() + STORE_DEADLINE }
     }
 
-    async fn pause(&mut self) -> Result<(), StoreError> {
+    pub async fn pause(&mut self) -> Result<(), StoreError> {
         if Instant::now() + self.next > self.until {
             return Err(throttled(self.operation, "items were left unprocessed again and again"));
         }

@@ -105,7 +105,23 @@ impl Client {
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
         let gate = if O::WRITES { &self.writes } else { &self.reads };
-        self.paced(gate, operation, send, |error| judge(operation, &self.place, error)).await
+        self.paced(gate, operation, REPEATS, send, |error| judge(operation, &self.place, error))
+            .await
+    }
+
+    /// The same for a write that must not be carried out twice: it is not sent again if its connection broke.
+    pub async fn call_once<O, E, F>(
+        &self,
+        operation: &'static str,
+        send: impl Fn() -> F,
+    ) -> Result<O, Failure>
+    where
+        O: Answer,
+        E: Error + ProvideErrorMetadata + 'static,
+        F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
+    {
+        let judge = |error: &SdkError<E, HttpResponse>| judge(operation, &self.place, error);
+        self.paced(&self.writes, operation, 0, send, judge).await
     }
 
     /// The same for leases.
@@ -119,8 +135,8 @@ impl Client {
         E: Error + ProvideErrorMetadata + 'static,
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
-        self.paced(&self.leases, operation, send, |error| judge(operation, &self.place, error))
-            .await
+        let judge = |error: &SdkError<E, HttpResponse>| judge(operation, &self.place, error);
+        self.paced(&self.leases, operation, REPEATS, send, judge).await
     }
 
     /// Carries out a transaction. However often it is sent, it is carried out once.
@@ -135,12 +151,28 @@ impl Client {
             .set_transact_items(Some(actions))
             .client_request_token(format!("{:032x}", rand::random::<u128>()))
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        self.call_transaction(operation, || request.clone().send()).await
+    }
+
+    /// Sends a transaction that `send` makes anew each time. If one of its copies was carried out and the answer was
+    /// lost, the conditions of the next must refuse it.
+    pub async fn call_transaction<F>(
+        &self,
+        operation: &'static str,
+        send: impl Fn() -> F,
+    ) -> Result<(), Failure>
+    where
+        F: Future<
+            Output = Result<
+                TransactWriteItemsOutput,
+                SdkError<TransactWriteItemsError, HttpResponse>,
+            >,
+        >,
+    {
         let judge = |error: &SdkError<TransactWriteItemsError, HttpResponse>| {
             judge_transaction(operation, &self.place, error)
         };
-        let answer: Result<TransactWriteItemsOutput, Failure> =
-            self.paced(&self.writes, operation, || request.clone().send(), judge).await;
-        answer.map(|_| ())
+        self.paced(&self.writes, operation, REPEATS, send, judge).await.map(|_| ())
     }
 
     /// Sends a request until there is an answer. Every request may be sent again: what it changes depends on
@@ -149,6 +181,7 @@ impl Client {
         &self,
         gate: &Gate,
         operation: &'static str,
+        mut repeats: u32,
         send: impl Fn() -> F,
         judge: impl Fn(&SdkError<E, HttpResponse>) -> Failure,
     ) -> Result<O, Failure>
@@ -157,7 +190,7 @@ impl Client {
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
         let deadline = Instant::now() + STORE_DEADLINE;
-        let (mut pause, mut repeats) = (FIRST_PAUSE, REPEATS);
+        let mut pause = FIRST_PAUSE;
         let mut told = "the pace of the table".to_owned();
         loop {
             let Ok(Ok(permit)) = timeout_at(deadline, gate.start(&self.clock)).await else {

@@ -55,7 +55,7 @@ impl InspectOutbox for DynamoDb {
             relays: relays.collect(),
             sinks: self.troubled_sinks().await?,
             limit: self.limit().await?,
-            advice: census.advice(),
+            advice: census.advice(self.address().shards),
             topics: census.topics.into_values().collect(),
             ..OutboxStatus::default()
         })
@@ -172,6 +172,9 @@ struct Census {
     topics: BTreeMap<String, TopicStatus>,
     /// Messages in shards with negative numbers.
     negative: u64,
+    /// Messages in shards with higher numbers than the address tells of, and the highest.
+    beyond: u64,
+    highest: i64,
     /// Keys behind messages that were parked.
     parked: BTreeSet<HeldKey>,
 }
@@ -182,12 +185,15 @@ impl Census {
         self.topics.entry(topic.to_owned()).or_insert_with(new)
     }
 
-    fn outstanding(&mut self, item: &Item, now: Ticks) {
+    fn outstanding(&mut self, item: &Item, now: Ticks, shards: u32) {
         let created = get_number(item, OUTSTANDING).map_or(now, Ticks);
         let status = self.topic(get_text(item, TOPIC).unwrap_or_default());
         status.outstanding += 1;
         status.oldest = status.oldest.max(Some(now.since(created)));
-        self.negative += u64::from(get_text(item, TOPIC_SHARD).is_some_and(shard::is_negative));
+        let number = get_text(item, TOPIC_SHARD).and_then(shard::number).unwrap_or_default();
+        self.negative += u64::from(number < 0);
+        self.beyond += u64::from(number >= i64::from(shards));
+        self.highest = self.highest.max(number);
     }
 
     fn aside(&mut self, record: &Record, now: Ticks) {
@@ -212,16 +218,34 @@ impl Census {
         }
     }
 
-    fn advice(&self) -> Option<Advice> {
-        (self.negative > 0).then(|| Advice {
-            problem: format!(
-                "{} messages are in shards with negative numbers, as some versions of Brighter write them",
-                self.negative
-            ),
-            advice: "Tidegate relays them; Brighter's own reads by topic do not find them: use a version of Brighter \
-                     that takes the hash of a key as an unsigned number"
-                .to_owned(),
-        })
+    fn advice(&self, shards: u32) -> Option<Advice> {
+        let negative = (self.negative > 0).then(|| {
+            (
+                format!(
+                    "{} messages are in shards with negative numbers, as some versions of Brighter write them",
+                    self.negative
+                ),
+                "Tidegate relays them; Brighter's own reads by topic do not find them: use a version of Brighter that \
+                 takes the hash of a key as an unsigned number"
+                    .to_owned(),
+            )
+        });
+        let beyond = (self.beyond > 0).then(|| {
+            (
+                format!(
+                    "{} messages are in shards with numbers up to {}, and the address says that there are {shards}",
+                    self.beyond, self.highest
+                ),
+                "set `shards` to the largest NumberOfShards of the applications: a key of which messages are in two \
+                 shards may lose its order while one of these shards is not known"
+                    .to_owned(),
+            )
+        });
+        let both = |(problem, advice): (String, String), next: (String, String)| {
+            (format!("{problem}; {}", next.0), format!("{advice}; {}", next.1))
+        };
+        let (problem, advice) = negative.into_iter().chain(beyond).reduce(both)?;
+        Some(Advice { problem, advice })
     }
 }
 
@@ -243,8 +267,8 @@ impl DynamoDb {
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
             let answer = self.client.call(OPERATION, || request.clone().send()).await;
             let answer = answer.map_err(|failure| failure.into_error(OPERATION))?;
-            let now = Ticks::now();
-            answer.items().iter().for_each(|item| census.outstanding(item, now));
+            let (now, shards) = (Ticks::now(), self.address().shards);
+            answer.items().iter().for_each(|item| census.outstanding(item, now, shards));
             from = answer.last_evaluated_key().filter(|key| !key.is_empty()).cloned();
             if from.is_none() {
                 return Ok(());

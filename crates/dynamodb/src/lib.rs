@@ -39,8 +39,8 @@ mod usage;
 pub use address::{Address, Billing, Indexes, is_address};
 pub use aws_sdk_dynamodb as sdk;
 pub use batch::Missing;
-pub use publish::check_transaction;
-pub use tables::{FoundTables, script};
+pub use publish::{already_published, check_transaction};
+pub use tables::{FoundTables, script, script_unseen};
 pub use ticks::Ticks;
 pub use transport::Transport;
 pub use usage::{Cost, Usage};
@@ -168,8 +168,18 @@ impl DynamoDb {
         self.finder.lock().expect("nothing panics while it holds the lock")
     }
 
+    /// Refuses a table that no relay can use. Looks at it once.
+    async fn require_fit(&self) -> Result<(), StoreError> {
+        let is_known = *self.layout.lock().expect("nothing panics while it holds the lock")
+            != Layout::default();
+        if is_known { Ok(()) } else { self.learn_layout().await }
+    }
+
     async fn learn_layout(&self) -> Result<(), StoreError> {
         let layout = self.client.layout(&self.address().table).await?.unwrap_or_default();
+        if layout != Layout::default() {
+            self.client.check(&layout)?;
+        }
         *self.layout.lock().expect("nothing panics while it holds the lock") = layout;
         Ok(())
     }
@@ -197,6 +207,7 @@ impl StateOutbox for DynamoDb {
     }
 
     async fn share_state(&self, request: Share) -> Result<Shared, StoreError> {
+        self.require_fit().await?;
         self.share(&request).await
     }
 

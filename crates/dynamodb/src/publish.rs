@@ -1,15 +1,21 @@
 //! Writes messages: by themselves, or as a part of a caller's own transaction.
 
+mod transaction;
+mod waves;
+mod write;
+
+pub use transaction::{already_published, check_transaction};
+
 use crate::{
-    DynamoDb, MAX_ACTIONS,
+    DynamoDb,
     error::refused,
-    item::{Item, Outgoing, encode, size},
+    item::{Item, Outgoing, encode},
     settle::unbuilt,
     shard,
     ticks::Ticks,
 };
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use std::{
     sync::{
         Mutex,
@@ -21,6 +27,7 @@ use tidegate_core::{
     InspectOutbox, MessageId, NewMessage, Publish, StoreError, limits::MAX_PUBLISHED,
     outbox::Outstanding,
 };
+use write::{Draft, put_action};
 
 const OPERATION: &str = "publish";
 
@@ -51,8 +58,8 @@ impl Publisher {
 
 #[async_trait]
 impl Publish for DynamoDb {
-    /// Up to 100 messages of 4 MB are one transaction. More are written in batches, in any order, until all of them
-    /// are there; if that fails, some of them may be there.
+    /// Up to 100 messages of 4 MB are one transaction. More are written in several requests; if that fails, some of
+    /// them may be there, and of no key a later one without those before it.
     async fn publish(&self, messages: Vec<NewMessage>) -> Result<Vec<MessageId>, StoreError> {
         if messages.len() > MAX_PUBLISHED {
             return Err(refused(OPERATION, format!("at most {MAX_PUBLISHED} messages at a time")));
@@ -62,18 +69,9 @@ impl Publish for DynamoDb {
         }
         let named: Vec<(String, &NewMessage)> =
             messages.iter().map(|message| (new_id(), message)).collect();
-        let items = self.encode_all(&named)?;
+        let drafts = self.drafts(&named)?;
         self.admit().await?;
-        let bytes: usize = items.iter().map(size).sum();
-        match items.len() <= MAX_ACTIONS && bytes <= MAX_BYTES {
-            true => {
-                let actions = items.into_iter().map(|item| self.put(item));
-                let actions = actions.collect::<Result<Vec<_>, _>>()?;
-                let written = self.client.transact(OPERATION, actions).await;
-                written.map_err(|failure| failure.into_error(OPERATION))?;
-            }
-            false => self.client.put_all(OPERATION, items).await?,
-        }
+        self.write(&drafts).await?;
         Ok(named.into_iter().map(|(id, _)| MessageId::text(id)).collect())
     }
 
@@ -86,14 +84,18 @@ impl Publish for DynamoDb {
 
 impl DynamoDb {
     /// The actions that publish messages, for the caller's own TransactWriteItems: they are published with whatever
-    /// else is in it, or not at all. A message goes by the id that it is given here: the same again is the same
-    /// message. A limit on outstanding messages is not looked at.
+    /// else is in it, or not at all. A limit on outstanding messages is not looked at.
+    ///
+    /// A message goes by the id that it is given here. If there is a message with the id, whatever has become of it,
+    /// DynamoDB refuses the transaction: so the same transaction may be sent again when its answer was lost, and
+    /// [`already_published`] tells whether it had been carried out.
     pub fn items(
         &self,
         messages: &[(String, &NewMessage)],
     ) -> Result<Vec<TransactWriteItem>, StoreError> {
-        let actions = self.encode_all(messages)?.into_iter().map(|item| self.put(item));
-        let actions = actions.collect::<Result<Vec<_>, _>>()?;
+        let items = self.publisher.make(&self.drafts(messages)?).into_iter();
+        let actions = items.map(|item| put_action(&self.address().table, item));
+        let actions = actions.collect::<Result<Vec<_>, _>>().map_err(unbuilt)?;
         check_transaction(&actions)?;
         Ok(actions)
     }
@@ -104,22 +106,19 @@ impl DynamoDb {
         Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
 
-    fn encode_all(&self, messages: &[(String, &NewMessage)]) -> Result<Vec<Item>, StoreError> {
-        let first = self.publisher.times(messages.len());
+    /// Messages as items, but for the time at which they are made.
+    fn drafts(&self, messages: &[(String, &NewMessage)]) -> Result<Vec<Draft>, StoreError> {
         let shards = self.address().shards;
-        let encoded = messages.iter().zip(0..).map(|((id, message), n)| {
+        let now = Ticks::now();
+        let draft = |(id, message): &(String, &NewMessage)| {
             let shard = match &message.key {
                 Some(key) => shard::of_key(key, shards),
                 None => rand::random_range(0..shards),
             };
-            encode(message, Outgoing { id, created: Ticks(first.0 + n), shard })
-        });
-        encoded.collect()
-    }
-
-    fn put(&self, item: Item) -> Result<TransactWriteItem, StoreError> {
-        let put = Put::builder().table_name(&self.address().table).set_item(Some(item)).build();
-        Ok(TransactWriteItem::builder().put(put.map_err(unbuilt)?).build())
+            let item = encode(message, Outgoing { id, created: now, shard })?;
+            Ok(Draft { item, delay: message.delay })
+        };
+        messages.iter().map(draft).collect()
     }
 
     /// Refuses messages while too many are outstanding.
@@ -142,28 +141,6 @@ impl DynamoDb {
 
     fn counted(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Outstanding)>> {
         self.publisher.counted.lock().expect("nothing panics while it holds the lock")
-    }
-}
-
-/// Refuses a transaction that DynamoDB would refuse, before it is sent.
-pub fn check_transaction(actions: &[TransactWriteItem]) -> Result<(), StoreError> {
-    if actions.len() > MAX_ACTIONS {
-        let problem = format!(
-            "the transaction has {} actions, and DynamoDB takes {MAX_ACTIONS}: publish fewer messages in it",
-            actions.len()
-        );
-        return Err(refused(OPERATION, problem));
-    }
-    let put = |action: &TransactWriteItem| action.put().map_or(0, |put| size(put.item()));
-    let bytes: usize = actions.iter().map(put).sum();
-    match bytes > MAX_BYTES {
-        true => Err(refused(
-            OPERATION,
-            format!(
-                "the transaction has {bytes} bytes, and DynamoDB takes {MAX_BYTES}: publish fewer messages in it"
-            ),
-        )),
-        false => Ok(()),
     }
 }
 

@@ -18,11 +18,11 @@ pub fn name(topic: &str, shard: u32) -> String {
     format!("{topic}_{shard}")
 }
 
-/// Whether a shard has a negative number, as some versions of Brighter give them. Whoever reads the shards of a
-/// topic by their numbers does not find what is there.
-pub fn is_negative(name: &str) -> bool {
-    let number = name.rsplit_once('_').map_or("", |(_, number)| number);
-    number.starts_with('-') && number.parse::<i64>().is_ok_and(|number| number < 0)
+/// The number of a shard. Some versions of Brighter give negative ones: whoever reads the shards of a topic by their
+/// numbers does not find what is there.
+pub fn number(name: &str) -> Option<i64> {
+    let (_, number) = name.rsplit_once('_')?;
+    number.parse().ok().filter(|_| !number.starts_with('+'))
 }
 
 #[cfg(test)]
@@ -49,9 +49,10 @@ mod tests {
 
     #[test]
     fn negative_shards_are_told_from_topics_with_a_dash() {
-        assert!(is_negative("orders_-2"));
-        for sound in ["orders_2", "orders-2", "or_ders_0", "a_-", "_", "", "orders_-x"] {
-            assert!(!is_negative(sound), "{sound}");
+        assert_eq!(number("orders_-2"), Some(-2));
+        assert_eq!((number("orders_2"), number("or_ders_0")), (Some(2), Some(0)));
+        for none in ["orders-2", "a_-", "_", "", "orders_-x", "a_+1"] {
+            assert_eq!(number(none), None, "{none}");
         }
     }
 }

@@ -27,7 +27,9 @@ mod open_outbox;
 mod spec;
 
 pub use open::{Access, OpenStore, open, ready, script, sqlite_file};
-pub use open_outbox::{Cost, OpenOutbox, check_dynamodb, is_dynamodb, open_outbox};
+pub use open_outbox::{
+    Cost, OpenOutbox, check_dynamodb, is_dynamodb, open_outbox, script_of_missing,
+};
 pub use spec::{BatchSpec, SubmitError, submit};
 
 pub use tidegate_core::*;

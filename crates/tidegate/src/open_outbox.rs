@@ -2,12 +2,12 @@
 
 #[cfg(feature = "dynamodb")]
 use crate::open::ready;
-use crate::open::{Access, OpenStore, open, refuse};
+use crate::open::{Access, OpenStore, open, refuse, script};
 use serde::Serialize;
 use std::{collections::BTreeMap, sync::Arc};
 #[cfg(feature = "dynamodb")]
 use tidegate_core::{Class, Kind};
-use tidegate_core::{Migrate, OutboxStore, StoreError};
+use tidegate_core::{Migrate, OutboxStore, StoreError, outbox::Advice};
 #[cfg(feature = "dynamodb")]
 use tidegate_dynamodb::DynamoDb;
 use tidegate_postgres::Protection;
@@ -102,6 +102,15 @@ impl OpenOutbox {
         }
     }
 
+    /// What is wrong with its tables although they can be used.
+    pub async fn advice(&self) -> Result<Vec<Advice>, StoreError> {
+        match &self.kind {
+            OutboxKind::Store(_) => Ok(Vec::new()),
+            #[cfg(feature = "dynamodb")]
+            OutboxKind::DynamoDb(store) => store.advice().await,
+        }
+    }
+
     /// Where it is, for people, as the service itself tells; `None` if its address tells all.
     pub async fn place(&self) -> Result<Option<String>, StoreError> {
         match &self.kind {
@@ -159,17 +168,36 @@ pub(crate) fn dynamodb_script(_: &str) -> Result<String, StoreError> {
     Err(refuse("this binary was built without DynamoDB: build it with `--features dynamodb`"))
 }
 
+/// The commands that make what is missing, for people who use a tool of their own: of a store in DynamoDB as it is now,
+/// or all of it, if it cannot be looked at; of any other, [`script`].
+pub async fn script_of_missing(url: &str) -> Result<String, StoreError> {
+    #[cfg(feature = "dynamodb")]
+    if is_dynamodb(url) {
+        let address = tidegate_dynamodb::Address::parse(url)?;
+        return match DynamoDb::connect(url).await {
+            Ok(store) => store.script_of_missing().await,
+            Err(error) => Ok(tidegate_dynamodb::script_unseen(&address, &error)),
+        };
+    }
+    script(url)
+}
+
 /// Refuses tables that lack something, and names it.
 #[cfg(feature = "dynamodb")]
 async fn require(store: &DynamoDb) -> Result<(), StoreError> {
-    let missing = store.found_tables().await?.missing;
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let problem = format!(
-        "{} has no {}: run `tidegate migrate`, or check the table, the region and the endpoint in the address",
-        store.address().region_or_endpoint(),
-        missing.join(", no ")
-    );
+    let found = store.found_tables().await?;
+    let problem = match (found.missing.as_slice(), found.being_made.as_slice()) {
+        ([], []) => return Ok(()),
+        ([], made) => format!(
+            "DynamoDB is still filling the index {} of {}: `tidegate migrate` waits until that is done",
+            made.join(" and the index "),
+            store.address().place()
+        ),
+        (missing, _) => format!(
+            "{} has no {}: run `tidegate migrate`, or check the table, the region and the endpoint in the address",
+            store.address().region_or_endpoint(),
+            missing.join(", no ")
+        ),
+    };
     Err(StoreError::new(Kind::SchemaOutdated, Class::Permanent, "open the store", problem))
 }

@@ -48,6 +48,8 @@ async fn look(app: &App, preset: Option<Preset>) -> Result<Vec<Finding>> {
             }
             if let Some(own) = &opened.own {
                 own.place().await?.iter().for_each(|place| app.say(place));
+                let advice = own.advice().await?.into_iter();
+                findings.extend(advice.map(|it| finding(it.problem, it.advice)));
             }
             opened.remarks().iter().for_each(|remark| app.say(remark));
             findings.extend(of_status(&opened.store.outbox().await?));

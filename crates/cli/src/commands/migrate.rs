@@ -5,10 +5,10 @@ use anyhow::Result;
 use serde_json::json;
 use tidegate::{Access, Migrate, migrate::Schema};
 
-/// Applies what is missing, or prints all of it.
+/// Applies what is missing, or prints it.
 pub async fn run(app: &App, args: MigrateArgs) -> Result<Exit> {
     if args.print {
-        out::data(&tidegate::script(app.address.url())?)?;
+        out::data(&tidegate::script_of_missing(app.address.url()).await?)?;
         return Ok(Exit::Done);
     }
     let (is_new, applied) = match outbox::table(app, args.table.preset).await? {

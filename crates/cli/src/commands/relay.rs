@@ -13,7 +13,7 @@ use crate::{
     signals::Signals,
 };
 use anyhow::{Context, Result, bail};
-use costs::Costs;
+use costs::{Costs, TELL_EVERY};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidegate::{
@@ -64,6 +64,11 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
     let store = opened.store.clone();
     let relay = Relay::new(opened.store, plan, options)?;
     let start = Instant::now();
+    let (own, watched) = (opened.own, relay.watch());
+    let used = || {
+        let costs = own.as_ref().and_then(|own| own.costs());
+        costs.map(|it| Costs::new(it, &watched.borrow().counts))
+    };
     let patience = Patience::new(args.give_up_after.map(|span| span.0));
     let report = tokio::select! {
         biased;
@@ -72,9 +77,10 @@ pub async fn run(app: &App, args: RelayArgs) -> Result<Exit> {
         never = watch::follow(relay.watch()) => match never {},
         never = watch::tell_troubles(&relay) => match never {},
         never = relay.check_sinks() => match never {},
+        never = costs::tell(TELL_EVERY, used, |line| tracing::info!("{line}")) => match never {},
         never = watch::stop_unread(relay.watch(), stdout, &signals.stop) => match never {},
     };
-    let costs = opened.own.as_ref().and_then(|own| own.costs());
+    let costs = own.as_ref().and_then(|own| own.costs());
     say_goodbye(app, &report, start.elapsed(), costs.map(|it| Costs::new(it, &report.counts)))?;
     if args.drain && signals.code().is_none() {
         left(&store.outbox().await?.topics).into_iter().for_each(|line| app.say(&line));

@@ -6,6 +6,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "aws")]
+mod brighter;
 mod page;
 mod refusals;
 mod relaying;

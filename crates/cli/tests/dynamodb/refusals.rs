@@ -13,11 +13,25 @@ fn refused(world: &World, args: &[&str], words: &[&str]) {
     }
 }
 
-/// What the commands are that `migrate --print` prints.
-fn printed(world: &World) -> Vec<Value> {
+/// The commands that `migrate --print` prints: operations and what they get.
+fn commands(world: &World) -> Vec<(String, Value)> {
     let script = world.ok(&["migrate", "--print"]);
-    let parts = script.split("--cli-input-json '").skip(1);
-    parts.map(|part| serde_json::from_str(part.split('\'').next().unwrap()).unwrap()).collect()
+    let parts = script.split("\naws dynamodb ").skip(1);
+    let command = |part: &str| {
+        let operation = match part.split_whitespace().next().unwrap() {
+            "create-table" => "CreateTable",
+            "update-table" => "UpdateTable",
+            other => panic!("{other}"),
+        };
+        let input = part.split("--cli-input-json '").nth(1).unwrap();
+        (operation.to_owned(), serde_json::from_str(input.split('\'').next().unwrap()).unwrap())
+    };
+    parts.map(command).collect()
+}
+
+/// What those commands get.
+fn printed(world: &World) -> Vec<Value> {
+    commands(world).into_iter().map(|(_, input)| input).collect()
 }
 
 fn world() -> World {
@@ -57,6 +71,89 @@ fn what_is_printed_makes_the_same_tables() {
     }
     assert_eq!(world.json(&["migrate"])["applied"], json!([]), "nothing is missing");
     world.ok(&["publish", "orders", "1"]);
+}
+
+/// One index at a time, as DynamoDB requires, and as the table is paid for.
+#[test]
+fn of_a_table_of_v9_what_is_missing_is_printed() {
+    let world = world();
+    let mut table = printed(&world)[0].clone();
+    let units = json!({ "ReadCapacityUnits": 5, "WriteCapacityUnits": 7 });
+    table["BillingMode"] = json!("PROVISIONED");
+    table["ProvisionedThroughput"] = units.clone();
+    let indexes = table["GlobalSecondaryIndexes"].as_array_mut().unwrap();
+    indexes
+        .retain(|index| index["IndexName"] == "Outstanding" || index["IndexName"] == "Delivered");
+    for index in indexes {
+        index["ProvisionedThroughput"] = units.clone();
+        if index["IndexName"] == "Delivered" {
+            index["KeySchema"][0]["AttributeName"] = json!("Topic");
+        }
+    }
+    let topic = json!({ "AttributeName": "Topic", "AttributeType": "S" });
+    table["AttributeDefinitions"].as_array_mut().unwrap().push(topic);
+    world.ask("CreateTable", &table);
+    let commands = commands(&world);
+    let mut added = Vec::new();
+    for (operation, input) in &commands {
+        let index = &input["GlobalSecondaryIndexUpdates"][0]["Create"];
+        if operation == "UpdateTable" {
+            assert_eq!(index["ProvisionedThroughput"], units, "{input}");
+            added.push(index["IndexName"].as_str().unwrap());
+        }
+        world.ask(operation, input);
+    }
+    assert_eq!(added, ["OutstandingAllTopics", "DeliveredV10", "DeliveredAllTopics"]);
+    assert_eq!(commands.len(), 4, "and the side table: {commands:?}");
+    assert_eq!(world.json(&["migrate"])["applied"], json!([]), "nothing is missing");
+    assert!(world.ok(&["migrate", "--print"]).contains("# Nothing is missing"));
+}
+
+#[test]
+fn without_access_all_of_it_is_printed() {
+    let world = World::at("http://127.0.0.1:1".to_owned());
+    world.settings("");
+    let script = world.ok(&["migrate", "--print"]);
+    assert!(script.starts_with("# The tables could not be looked at"), "{script}");
+    let tables = printed(&world);
+    assert_eq!(tables.len(), 2, "{script}");
+    assert_eq!(tables[0]["GlobalSecondaryIndexes"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn an_index_without_whole_messages_is_refused() {
+    let world = world();
+    let mut tables = printed(&world);
+    tables[0]["GlobalSecondaryIndexes"][1]["Projection"] = json!({ "ProjectionType": "KEYS_ONLY" });
+    for table in &tables {
+        world.ask("CreateTable", table);
+    }
+    let words =
+        ["OutstandingAllTopics has not all attributes", "outstanding_all_topics_index=NAME"];
+    for args in COMMANDS.iter().copied().chain([["migrate"].as_slice(), &["migrate", "--print"]]) {
+        refused(&world, args, &words);
+    }
+    for args in ["check", "doctor"] {
+        let said = world.tidegate(&[args]);
+        assert!(said.code == 1 && said.stdout.contains(words[0]), "{args}: {}", said.stdout);
+    }
+}
+
+#[test]
+fn doctor_reports_that_items_expire_by_another_attribute() {
+    let world = World::with_tables();
+    let specification = json!({ "Enabled": true, "AttributeName": "Gone" });
+    let on = json!({ "TableName": world.table, "TimeToLiveSpecification": specification });
+    world.ask("UpdateTimeToLive", &on);
+    assert_eq!(world.tidegate(&["doctor"]).code, 0);
+    let store = format!("{}&ttl=7d", world.address());
+    let doctor = world.tidegate(&["doctor", "--store", &store]);
+    assert!(doctor.code == 1 && doctor.stdout.contains("expire by Gone"), "{}", doctor.stdout);
+    refused(
+        &world,
+        &["migrate", "--store", &store],
+        &["expire by Gone", "`ttl` out of the address"],
+    );
 }
 
 #[test]

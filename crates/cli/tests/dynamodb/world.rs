@@ -120,25 +120,9 @@ impl World {
         self.json(&["outbox", "status"])["outstanding"].as_u64().unwrap()
     }
 
-    /// Asks the server itself. It checks no signature.
+    /// Asks the server itself.
     pub fn ask(&self, operation: &str, body: &Value) -> Value {
-        let body = body.to_string();
-        let host = self.server.strip_prefix("http://").unwrap();
-        let mut stream = TcpStream::connect(host).unwrap();
-        let credential = "Credential=a/20260101/eu-central-1/dynamodb/aws4_request";
-        write!(
-            stream,
-            "POST / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n\
-             x-amz-target: DynamoDB_20120810.{operation}\r\nx-amz-date: 20260101T000000Z\r\n\
-             content-type: application/x-amz-json-1.0\r\n\
-             authorization: AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+        ask(&self.server, &format!("DynamoDB_20120810.{operation}"), body)
     }
 
     /// How many items a table has.
@@ -146,6 +130,27 @@ impl World {
         let answer = self.ask("Scan", &json!({ "TableName": table, "Select": "COUNT" }));
         answer["Count"].as_u64().unwrap()
     }
+}
+
+/// Asks a server that plays a service of AWS. It checks no signature.
+pub fn ask(server: &str, target: &str, body: &Value) -> Value {
+    let (body, host) = (body.to_string(), server.strip_prefix("http://").unwrap());
+    let service = if target.starts_with("DynamoDB") { "dynamodb" } else { "sqs" };
+    let mut stream = TcpStream::connect(host).unwrap();
+    let credential = format!("Credential=a/20260101/eu-central-1/{service}/aws4_request");
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n\
+         x-amz-target: {target}\r\nx-amz-date: 20260101T000000Z\r\n\
+         content-type: application/x-amz-json-1.0\r\n\
+         authorization: AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=0\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
 /// A service that gives every request the same answer. Returns its address.

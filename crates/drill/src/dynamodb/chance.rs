@@ -23,6 +23,8 @@ pub struct Faults {
     pub cut_before: f64,
     /// The share of the requests that are carried out, and whose connection is cut then.
     pub cut_after: f64,
+    /// How many descriptions of a table are as before, after each change of it.
+    pub stale_descriptions: u32,
 }
 
 /// What meets one request.
@@ -79,6 +81,10 @@ impl Chance {
 
     pub fn lag_number(&self) -> u64 {
         self.lag_number
+    }
+
+    pub fn stale_descriptions(&self) -> u32 {
+        self.faults.stale_descriptions
     }
 
     /// How late one index shows one change.

@@ -6,7 +6,7 @@ use super::{
     capacity,
     chance::Fate,
     counters::Count,
-    refusal,
+    refusal, tables,
     unprocessed::hold_back,
     upstream::{Answer, Problem},
 };
@@ -68,9 +68,11 @@ async fn answer(shared: &Shared, headers: &HeaderMap, mut call: Call, fate: Fate
         return refusal::throttled(&call, |actions| shared.chance().pick(actions));
     }
     let asked = capacity::ask(&mut call);
-    let mut answer = match forward(shared, headers, &call).await {
-        Ok(answer) => answer,
-        Err(problem) => refusal::broken(&problem.to_string()),
+    let mut answer = match tables::answer(shared, &call).await {
+        Some(answer) => answer,
+        None => forward(shared, headers, &call)
+            .await
+            .unwrap_or_else(|problem| refusal::broken(&problem.to_string())),
     };
     let Ok(mut body) = serde_json::from_slice::<Map<String, Value>>(&answer.body) else {
         return answer;

@@ -1,6 +1,6 @@
 //! A proxy on loopback in front of a DynamoDB-compatible server that checks no signatures. It counts requests and
-//! capacity units, and does what such servers never do: throttle, hand back items of a batch, let indexes lag, answer
-//! late, cut connections.
+//! capacity units, and does what such servers never do: throttle, hand back items of a batch, let indexes lag, describe
+//! tables as they were, answer late, cut connections.
 //!
 //! Without [`Faults`] it only counts. All chance comes from one seed; with concurrent requests, which of them meets
 //! a fault depends on the order in which they arrive.
@@ -38,6 +38,7 @@ mod counters;
 mod exchange;
 mod refusal;
 mod replicas;
+mod tables;
 mod unprocessed;
 mod upstream;
 
@@ -56,6 +57,7 @@ use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
+use tables::Stale;
 use tokio::sync::RwLock;
 use upstream::Upstream;
 
@@ -115,12 +117,14 @@ struct Shared {
     counters: Mutex<Counters>,
     /// Requests that pass while nothing lags hold it for reading, so that a copy of a table misses none of them.
     replicas: RwLock<Replicas>,
+    stale: Mutex<Stale>,
 }
 
 impl Shared {
     fn new(upstream: Upstream, seed: u64) -> Self {
         let (chance, counters) = (Mutex::new(Chance::new(seed)), Mutex::default());
-        Self { upstream, chance, counters, replicas: RwLock::default() }
+        let stale = Mutex::default();
+        Self { upstream, chance, counters, replicas: RwLock::default(), stale }
     }
 
     fn chance(&self) -> MutexGuard<'_, Chance> {
@@ -129,5 +133,9 @@ impl Shared {
 
     fn counters(&self) -> MutexGuard<'_, Counters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stale(&self) -> MutexGuard<'_, Stale> {
+        self.stale.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

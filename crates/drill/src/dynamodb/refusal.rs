@@ -53,7 +53,14 @@ fn reason(code: &str) -> Value {
     reason.into()
 }
 
-fn answer(status: StatusCode, body: &Value) -> Answer {
+/// Refuses a request for a reason of DynamoDB's own.
+pub fn told(kind: &str, problem: &str) -> Answer {
+    let body = json!({ "__type": format!("{NAMESPACE}#{kind}"), "message": problem });
+    answer(StatusCode::BAD_REQUEST, &body)
+}
+
+/// An answer of the proxy's own.
+pub fn answer(status: StatusCode, body: &Value) -> Answer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
     Answer { status, headers, body: body.to_string().into() }

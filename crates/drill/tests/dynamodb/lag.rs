@@ -17,6 +17,7 @@ const fn lagging(index_lag: Duration) -> Faults {
         latency: Duration::ZERO,
         cut_before: 0.0,
         cut_after: 0.0,
+        stale_descriptions: 0,
     }
 }
 

@@ -6,3 +6,4 @@ mod client;
 mod counting;
 mod faults;
 mod lag;
+mod tables;

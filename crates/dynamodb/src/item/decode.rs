@@ -66,6 +66,7 @@ pub fn decode(item: &Item) -> Option<Found> {
     let id = get_text(item, MESSAGE_ID)?.to_owned();
     let mut problem = None;
     let topic = get_text(item, TOPIC).unwrap_or_default().to_owned();
+    // Brighter writes the empty text for no key.
     let key = get_text(item, PARTITION_KEY).filter(|key| !key.is_empty()).map(str::to_owned);
     let payload = match item.get(BODY) {
         Some(AttributeValue::B(bytes)) => bytes.as_ref().to_vec(),

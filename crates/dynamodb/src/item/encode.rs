@@ -7,12 +7,12 @@ use super::{
         OUTSTANDING, PARTITION_KEY, TOPIC, TOPIC_SHARD,
     },
     number,
-    size::{MAX_ITEM_BYTES, size},
+    size::{MAX_ITEM_BYTES, ROOM_FOR_MARKS, size},
     text,
 };
 use crate::{error::refused, shard, ticks::Ticks};
 use serde_json::{Map, Value, value::RawValue};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tidegate_core::{Headers, NewMessage, StoreError, headers::JSON};
 
 /// What a message gets when it is published.
@@ -39,9 +39,6 @@ pub fn encode(message: &NewMessage, outgoing: Outgoing<'_>) -> Result<Item, Stor
         (TOPIC_SHARD.to_owned(), text(shard::name(&message.topic, shard))),
         (BODY.to_owned(), bytes(&message.payload)),
         (CHARACTER_ENCODING.to_owned(), text(encoding(&message.payload))),
-        (CREATED_AT.to_owned(), text(created.text())),
-        (CREATED_TIME.to_owned(), number(created.0)),
-        (OUTSTANDING.to_owned(), number(created.0)),
         ("ContentType".to_owned(), text(JSON)),
         ("MessageType".to_owned(), text("MT_EVENT")),
         (HEADER_BAG.to_owned(), text(bag(&message.headers)?)),
@@ -56,18 +53,26 @@ pub fn encode(message: &NewMessage, outgoing: Outgoing<'_>) -> Result<Item, Stor
             item.insert(attribute.to_owned(), text(value));
         }
     }
-    if let Some(delay) = message.delay {
-        item.insert(NOT_BEFORE.to_owned(), number(created.after(delay).0));
-    }
-    let bytes = size(&item);
+    stamp(&mut item, created, message.delay);
+    let bytes = size(&item) + ROOM_FOR_MARKS;
     if bytes > MAX_ITEM_BYTES {
         let problem = format!(
-            "with its headers the message has {bytes} bytes, and DynamoDB takes {MAX_ITEM_BYTES}: keep the payload \
-             elsewhere, such as in S3, and publish where it is"
+            "with its headers and the {ROOM_FOR_MARKS} bytes that its marks need, the message has {bytes} bytes, and \
+             DynamoDB takes {MAX_ITEM_BYTES}: keep the payload elsewhere, such as in S3, and publish where it is"
         );
         return Err(refused("publish", problem));
     }
     Ok(item)
+}
+
+/// Writes into the item of a message when it was made: it is outstanding since then, and due when its delay is over.
+pub fn stamp(item: &mut Item, created: Ticks, delay: Option<Duration>) {
+    item.insert(CREATED_AT.to_owned(), text(created.text()));
+    item.insert(CREATED_TIME.to_owned(), number(created.0));
+    item.insert(OUTSTANDING.to_owned(), number(created.0));
+    if let Some(delay) = delay {
+        item.insert(NOT_BEFORE.to_owned(), number(created.after(delay).0));
+    }
 }
 
 fn encoding(payload: &[u8]) -> &'static str {

@@ -8,8 +8,8 @@ mod encode;
 mod size;
 
 pub use decode::{Found, decode};
-pub use encode::{Outgoing, encode};
-pub use size::size;
+pub use encode::{Outgoing, encode, stamp};
+pub use size::{size, value_size};
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use std::collections::HashMap;

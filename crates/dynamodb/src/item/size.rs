@@ -6,12 +6,18 @@ use aws_sdk_dynamodb::types::AttributeValue;
 /// DynamoDB refuses items that are larger.
 pub const MAX_ITEM_BYTES: usize = 400 << 10;
 
+/// Bytes by which an item grows until it is delivered. A mark takes `OutstandingCreatedTime` out and writes
+/// `DeliveryTime`, `DeliveredAt` and `ExpiresAt`; a message that is set aside says where its record is. Without this
+/// room a message could be published and delivered, and never be marked.
+pub const ROOM_FOR_MARKS: usize = 100;
+
 /// The bytes of an item: its names and its values.
 pub fn size(item: &Item) -> usize {
     item.iter().map(|(name, value)| name.len() + value_size(value)).sum()
 }
 
-fn value_size(value: &AttributeValue) -> usize {
+/// The bytes of a value.
+pub fn value_size(value: &AttributeValue) -> usize {
     // A list or a map costs three bytes, and one more for each of its members.
     const COLLECTION: usize = 3;
     match value {

@@ -1,8 +1,8 @@
-//! How tables are made, and the same for people who use a tool of their own.
+//! How tables and indexes are made.
 
 use super::{
     NAME, SCOPE,
-    layout::{Wanted, wanted},
+    layout::{Layout, Units, Wanted, wanted},
 };
 use crate::{
     address::{Address, Billing},
@@ -15,7 +15,6 @@ use aws_sdk_dynamodb::{
         Projection, ProjectionType, ProvisionedThroughput, ScalarAttributeType,
     },
 };
-use serde_json::{Value, json};
 
 /// Everything that one table is made of.
 pub(super) struct Definition {
@@ -28,16 +27,13 @@ pub(super) struct Definition {
 
 impl Definition {
     pub fn of_messages(address: &Address) -> Result<Self, BuildError> {
-        let indexes = wanted(&address.indexes);
+        let (indexes, units) = (wanted(&address.indexes), units(address.billing));
         Ok(Self {
             attributes: attributes(&[MESSAGE_ID, TOPIC_SHARD, OUTSTANDING, DELIVERY_TIME])?,
             keys: vec![key(MESSAGE_ID, KeyType::Hash)?],
-            indexes: indexes
-                .iter()
-                .map(|it| index(it, address.billing))
-                .collect::<Result<_, _>>()?,
+            indexes: indexes.iter().map(|it| index(it, units)).collect::<Result<_, _>>()?,
             billing: mode(address.billing),
-            throughput: throughput(address.billing)?,
+            throughput: throughput(units)?,
         })
     }
 
@@ -48,7 +44,7 @@ impl Definition {
             keys: vec![key(SCOPE, KeyType::Hash)?, key(NAME, KeyType::Range)?],
             indexes: Vec::new(),
             billing: mode(address.billing),
-            throughput: throughput(address.billing)?,
+            throughput: throughput(units(address.billing))?,
         })
     }
 }
@@ -70,21 +66,40 @@ pub(super) fn whole() -> Projection {
     Projection::builder().projection_type(ProjectionType::All).build()
 }
 
-pub(super) fn throughput(billing: Billing) -> Result<Option<ProvisionedThroughput>, BuildError> {
-    let Billing::Provisioned { read, write } = billing else { return Ok(None) };
-    ProvisionedThroughput::builder()
-        .read_capacity_units(read.into())
-        .write_capacity_units(write.into())
-        .build()
-        .map(Some)
+pub(super) fn throughput(
+    units: Option<Units>,
+) -> Result<Option<ProvisionedThroughput>, BuildError> {
+    let build = |units: Units| {
+        ProvisionedThroughput::builder()
+            .read_capacity_units(units.read)
+            .write_capacity_units(units.write)
+            .build()
+    };
+    units.map(build).transpose()
 }
 
-fn index(wanted: &Wanted, billing: Billing) -> Result<GlobalSecondaryIndex, BuildError> {
+/// What a table gets that is created.
+pub(super) fn units(billing: Billing) -> Option<Units> {
+    match billing {
+        Billing::OnDemand => None,
+        Billing::Provisioned { read, write } => {
+            Some(Units { read: read.into(), write: write.into() })
+        }
+    }
+}
+
+/// What an index gets that is added to a table: DynamoDB refuses units if the table is on demand, and asks for them if
+/// it is not. Then it gets those of the address, or as many as the table has.
+pub(super) fn units_of_index(address: &Address, table: &Layout) -> Option<Units> {
+    table.provisioned().map(|own| units(address.billing).unwrap_or(own))
+}
+
+fn index(wanted: &Wanted, units: Option<Units>) -> Result<GlobalSecondaryIndex, BuildError> {
     GlobalSecondaryIndex::builder()
         .index_name(&wanted.name)
         .set_key_schema(Some(keys_of(wanted)?))
         .projection(whole())
-        .set_provisioned_throughput(throughput(billing)?)
+        .set_provisioned_throughput(throughput(units)?)
         .build()
 }
 
@@ -101,53 +116,4 @@ fn attribute(name: &str, kind: ScalarAttributeType) -> Result<AttributeDefinitio
 
 fn key(name: &str, kind: KeyType) -> Result<KeySchemaElement, BuildError> {
     KeySchemaElement::builder().attribute_name(name).key_type(kind).build()
-}
-
-/// The commands that make the tables of an address, for people who apply them with a tool of their own.
-pub fn script(address: &Address) -> String {
-    let throughput = |table: &mut Value| match address.billing {
-        Billing::OnDemand => table["BillingMode"] = json!("PAY_PER_REQUEST"),
-        Billing::Provisioned { read, write } => {
-            let units = json!({"ReadCapacityUnits": read, "WriteCapacityUnits": write});
-            table["BillingMode"] = json!("PROVISIONED");
-            table["ProvisionedThroughput"] = units.clone();
-            for index in table["GlobalSecondaryIndexes"].as_array_mut().into_iter().flatten() {
-                index["ProvisionedThroughput"] = units.clone();
-            }
-        }
-    };
-    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
-    let attribute = |name: &str, kind: &str| json!({"AttributeName": name, "AttributeType": kind});
-    let index = |wanted: &Wanted| {
-        json!({
-            "IndexName": wanted.name,
-            "KeySchema": [key(wanted.hash, "HASH"), key(wanted.range, "RANGE")],
-            "Projection": {"ProjectionType": "ALL"},
-        })
-    };
-    let mut messages = json!({
-        "TableName": address.table,
-        "AttributeDefinitions": [
-            attribute(MESSAGE_ID, "S"),
-            attribute(TOPIC_SHARD, "S"),
-            attribute(OUTSTANDING, "N"),
-            attribute(DELIVERY_TIME, "N"),
-        ],
-        "KeySchema": [key(MESSAGE_ID, "HASH")],
-        "GlobalSecondaryIndexes": wanted(&address.indexes).iter().map(index).collect::<Vec<_>>(),
-    });
-    let mut side = json!({
-        "TableName": address.side_table,
-        "AttributeDefinitions": [attribute(SCOPE, "S"), attribute(NAME, "S")],
-        "KeySchema": [key(SCOPE, "HASH"), key(NAME, "RANGE")],
-    });
-    throughput(&mut messages);
-    throughput(&mut side);
-    let command =
-        |table: &Value| format!("aws dynamodb create-table --cli-input-json '{table:#}'\n");
-    format!(
-        "# The messages.\n{}\n# Leases, and what was set aside.\n{}",
-        command(&messages),
-        command(&side)
-    )
 }

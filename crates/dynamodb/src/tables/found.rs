@@ -3,7 +3,7 @@
 use super::layout::{Layout, wanted};
 use crate::{DynamoDb, error::Failure};
 use std::fmt;
-use tidegate_core::{Class, Kind, StoreError};
+use tidegate_core::StoreError;
 
 const OPERATION: &str = "look at the tables";
 
@@ -14,8 +14,10 @@ pub struct FoundTables {
     pub arn: Option<String>,
     /// Another service that was asked instead of AWS.
     pub endpoint: Option<String>,
-    /// FoundTables and indexes that are not there: `table orders`, `index Delivered of orders`.
+    /// Tables and indexes that are not there: `table orders`, `index Delivered of orders`.
     pub missing: Vec<String>,
+    /// Indexes that are being filled: nothing can be read from them.
+    pub being_made: Vec<String>,
 }
 
 impl fmt::Display for FoundTables {
@@ -38,7 +40,7 @@ impl fmt::Display for FoundTables {
 }
 
 impl DynamoDb {
-    /// Looks at both tables. A table that is no outbox is an error.
+    /// Looks at both tables. A table that no relay can use is an error.
     pub async fn found_tables(&self) -> Result<FoundTables, StoreError> {
         let address = self.address();
         let mut tables =
@@ -49,11 +51,8 @@ impl DynamoDb {
                 let table = answer.table();
                 tables.arn = table.and_then(|table| table.table_arn()).map(str::to_owned);
                 let layout = table.map(Layout::of).unwrap_or_default();
-                if let Some(problem) = layout.problem() {
-                    let problem = format!("{}: {problem}", address.place());
-                    let kind = Kind::BadAddress;
-                    return Err(StoreError::new(kind, Class::Permanent, OPERATION, problem));
-                }
+                self.client.check(&layout)?;
+                tables.being_made = layout.being_made().into_iter().map(str::to_owned).collect();
                 let lacking = wanted(&address.indexes).into_iter();
                 let lacking = lacking.filter_map(|wanted| layout.lacks_index(wanted));
                 let names = lacking.map(|it| format!("index {} of {}", it.name, address.table));

@@ -5,8 +5,8 @@ use crate::{
     item::name::{DELIVERY_TIME, MESSAGE_ID, OUTSTANDING, TOPIC, TOPIC_SHARD},
 };
 use aws_sdk_dynamodb::types::{
-    GlobalSecondaryIndexDescription, IndexStatus, KeySchemaElement, KeyType, ProjectionType,
-    TableDescription, TableStatus,
+    BillingMode, GlobalSecondaryIndexDescription, IndexStatus, KeySchemaElement, KeyType,
+    ProjectionType, TableDescription, TableStatus,
 };
 
 /// An index that the table must have.
@@ -17,6 +17,8 @@ pub(crate) struct Wanted {
     pub range: &'static str,
     /// As it stands in what `migrate` says.
     pub applied: &'static str,
+    /// What gives it another name in an address.
+    pub setting: &'static str,
 }
 
 /// The name that an index of delivered messages gets if Brighter v9 has made another one.
@@ -28,13 +30,21 @@ pub(crate) struct Layout {
     keys: Vec<(String, bool)>,
     indexes: Vec<Index>,
     is_active: bool,
+    provisioned: Option<Units>,
+}
+
+/// What a table or an index is provisioned with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub read: i64,
+    pub write: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Index {
     name: String,
     keys: Vec<(String, bool)>,
-    is_active: bool,
+    is_made: bool,
     has_all: bool,
 }
 
@@ -43,7 +53,10 @@ impl Layout {
         let index = |index: &GlobalSecondaryIndexDescription| Index {
             name: index.index_name().unwrap_or_default().to_owned(),
             keys: keys(index.key_schema()),
-            is_active: index.index_status() == Some(&IndexStatus::Active),
+            is_made: matches!(
+                index.index_status(),
+                Some(IndexStatus::Active | IndexStatus::Updating)
+            ),
             has_all: index.projection().and_then(|it| it.projection_type())
                 == Some(&ProjectionType::All),
         };
@@ -51,11 +64,22 @@ impl Layout {
             keys: keys(table.key_schema()),
             indexes: table.global_secondary_indexes().iter().map(index).collect(),
             is_active: table.table_status() == Some(&TableStatus::Active),
+            provisioned: units(table),
         }
     }
 
+    /// What the table is provisioned with; `None` if it is on demand. New indexes must be as the table is.
+    pub fn provisioned(&self) -> Option<Units> {
+        self.provisioned
+    }
+
+    /// Why no relay can use the table as it is, whatever is added to it.
+    pub fn refusal(&self, names: &Indexes) -> Option<String> {
+        self.problem().or_else(|| self.conflict(names))
+    }
+
     /// Why it can be no outbox, whatever indexes it gets.
-    pub fn problem(&self) -> Option<String> {
+    fn problem(&self) -> Option<String> {
         if self.keys == [(MESSAGE_ID.to_owned(), true)] {
             return None;
         }
@@ -67,11 +91,6 @@ impl Layout {
         ))
     }
 
-    /// Whether an index of outstanding messages has whole messages.
-    pub fn has_all(&self, index: &str) -> bool {
-        self.indexes.iter().any(|it| it.name == index && it.has_all)
-    }
-
     /// The first index that it lacks. DynamoDB adds one at a time.
     pub fn lacks(&self, names: &Indexes) -> Option<Wanted> {
         wanted(names).into_iter().find_map(|wanted| self.lacks_index(wanted))
@@ -79,9 +98,7 @@ impl Layout {
 
     /// An index that it lacks, under the name that it gets.
     pub fn lacks_index(&self, mut wanted: Wanted) -> Option<Wanted> {
-        let fits = |index: &Index| {
-            index.keys == [(wanted.hash.to_owned(), true), (wanted.range.to_owned(), false)]
-        };
+        let fits = |index: &Index| index.has_all && wanted.is_by(&index.keys);
         // Nothing reads delivered messages by the name of this index: any that fits will do.
         let by_keys = wanted.range == DELIVERY_TIME && wanted.hash == TOPIC_SHARD;
         if self.indexes.iter().any(|index| fits(index) && (by_keys || index.name == wanted.name)) {
@@ -96,51 +113,106 @@ impl Layout {
         Some(wanted)
     }
 
-    /// An index with the name of one that is wanted, but with other keys.
-    pub fn conflict(&self, names: &Indexes) -> Option<String> {
-        let lacks = self.lacks(names)?;
-        let taken = self.indexes.iter().find(|index| index.name == lacks.name)?;
-        let keys: Vec<&str> = taken.keys.iter().map(|(name, _)| name.as_str()).collect();
-        Some(format!(
-            "its index {} is by {}, and should be by {} and {}: name another one in the address",
-            lacks.name,
-            keys.join(" and "),
-            lacks.hash,
-            lacks.range
-        ))
+    /// An index with the name of one that is wanted, but with other keys, or without some attributes of messages: then
+    /// neither a message can be read from it, nor what only names one.
+    fn conflict(&self, names: &Indexes) -> Option<String> {
+        wanted(names).into_iter().find_map(|wanted| {
+            let lacks = self.lacks_index(wanted)?;
+            let taken = self.indexes.iter().find(|index| index.name == lacks.name)?;
+            let (name, setting) = (&lacks.name, lacks.setting);
+            let by: Vec<&str> = taken.keys.iter().map(|(name, _)| name.as_str()).collect();
+            let problem = match lacks.is_by(&taken.keys) {
+                true => format!("its index {name} has not all attributes (its projection is not ALL)"),
+                false => format!(
+                    "its index {name} is by {}, and should be by {} and {}",
+                    by.join(" and "),
+                    lacks.hash,
+                    lacks.range
+                ),
+            };
+            Some(format!(
+                "{problem}: name another one in the address, as in {setting}=NAME, and run `tidegate migrate`, which adds \
+                 it"
+            ))
+        })
     }
 
-    /// Whether the table and all of its indexes can be used.
+    /// Whether there is an index of this name, made or not.
+    pub fn has_index(&self, name: &str) -> bool {
+        self.indexes.iter().any(|index| index.name == name)
+    }
+
+    /// Whether the table and all of its indexes can be used and changed.
     pub fn is_ready(&self) -> bool {
-        self.is_active && self.indexes.iter().all(|index| index.is_active)
+        self.is_active && self.being_made().is_empty()
     }
 
-    /// Indexes that are being filled, for people.
+    /// Indexes that are being filled: nothing can be read from them.
     pub fn being_made(&self) -> Vec<&str> {
-        let made = self.indexes.iter().filter(|index| !index.is_active);
+        let made = self.indexes.iter().filter(|index| !index.is_made);
         made.map(|index| index.name.as_str()).collect()
     }
 }
 
+impl Wanted {
+    fn is_by(&self, keys: &[(String, bool)]) -> bool {
+        keys == [(self.hash.to_owned(), true), (self.range.to_owned(), false)]
+    }
+}
+
+/// AWS leaves the mode of a table out that was never on demand; a table on demand has units, and they are zero.
+fn units(table: &TableDescription) -> Option<Units> {
+    let mode = table.billing_mode_summary().and_then(|it| it.billing_mode());
+    let units =
+        table.provisioned_throughput().filter(|_| mode != Some(&BillingMode::PayPerRequest));
+    let units = units.and_then(|it| {
+        let (read, write) = (it.read_capacity_units()?, it.write_capacity_units()?);
+        Some(Units { read, write })
+    });
+    units.filter(|units| units.read > 0 && units.write > 0)
+}
+
 /// All indexes of an outbox.
 pub(crate) fn wanted(names: &Indexes) -> [Wanted; 4] {
-    let wanted =
-        |name: &String, hash, range, applied| Wanted { name: name.clone(), hash, range, applied };
+    let by_shard = |name: &String, range, applied, setting| Wanted {
+        name: name.clone(),
+        hash: TOPIC_SHARD,
+        range,
+        applied,
+        setting,
+    };
+    let of_all = |name: &String, hash, applied, setting| Wanted {
+        name: name.clone(),
+        hash,
+        range: MESSAGE_ID,
+        applied,
+        setting,
+    };
     [
-        wanted(
+        by_shard(
             &names.outstanding,
-            TOPIC_SHARD,
             OUTSTANDING,
             "index of outstanding messages by shard",
+            "outstanding_index",
         ),
-        wanted(&names.outstanding_all, OUTSTANDING, MESSAGE_ID, "index of outstanding messages"),
-        wanted(
+        of_all(
+            &names.outstanding_all,
+            OUTSTANDING,
+            "index of outstanding messages",
+            "outstanding_all_topics_index",
+        ),
+        by_shard(
             &names.delivered,
-            TOPIC_SHARD,
             DELIVERY_TIME,
             "index of delivered messages by shard",
+            "delivered_index",
         ),
-        wanted(&names.delivered_all, DELIVERY_TIME, MESSAGE_ID, "index of delivered messages"),
+        of_all(
+            &names.delivered_all,
+            DELIVERY_TIME,
+            "index of delivered messages",
+            "delivered_all_topics_index",
+        ),
     ]
 }
 
@@ -154,25 +226,32 @@ fn keys(schema: &[KeySchemaElement]) -> Vec<(String, bool)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A table as Brighter v9 made it.
+    pub fn of_v9(provisioned: Option<Units>) -> Layout {
+        let indexes = vec![
+            index("Outstanding", TOPIC_SHARD, OUTSTANDING),
+            index("Delivered", TOPIC, DELIVERY_TIME),
+        ];
+        Layout { provisioned, ..layout(indexes) }
+    }
 
     fn index(name: &str, hash: &str, range: &str) -> Index {
         let keys = vec![(hash.to_owned(), true), (range.to_owned(), false)];
-        Index { name: name.to_owned(), keys, is_active: true, has_all: true }
+        Index { name: name.to_owned(), keys, is_made: true, has_all: true }
     }
 
     fn layout(indexes: Vec<Index>) -> Layout {
-        Layout { keys: vec![(MESSAGE_ID.to_owned(), true)], indexes, is_active: true }
+        let keys = vec![(MESSAGE_ID.to_owned(), true)];
+        Layout { keys, indexes, is_active: true, provisioned: None }
     }
 
     #[test]
     fn a_table_of_v9_gets_what_v10_added_one_at_a_time() {
         let names = Indexes::default();
-        let mut table = layout(vec![
-            index("Outstanding", TOPIC_SHARD, OUTSTANDING),
-            index("Delivered", TOPIC, DELIVERY_TIME),
-        ]);
+        let mut table = of_v9(None);
         let mut added = Vec::new();
         while let Some(wanted) = table.lacks(&names) {
             assert_eq!(table.conflict(&names), None);
@@ -190,5 +269,53 @@ mod tests {
         assert_eq!(layout(Vec::new()).problem(), None);
         let taken = layout(vec![index("Outstanding", "Other", OUTSTANDING)]);
         assert!(taken.conflict(&Indexes::default()).unwrap().contains("by Other"));
+    }
+
+    fn whole() -> Vec<Index> {
+        let index = |it: Wanted| index(&it.name, it.hash, it.range);
+        wanted(&Indexes::default()).into_iter().map(index).collect()
+    }
+
+    #[test]
+    fn an_index_without_all_attributes_is_refused_until_another_is_named() {
+        for at in 0..4 {
+            let names = Indexes::default();
+            let mut table = layout(whole());
+            assert_eq!((table.refusal(&names), table.lacks(&names)), (None, None));
+            table.indexes[at].has_all = false;
+            let refusal = table.refusal(&names).unwrap();
+            let setting = wanted(&names)[at].setting;
+            for word in ["its projection is not ALL", &format!("{setting}=NAME"), "migrate"] {
+                assert!(refusal.contains(word), "{refusal}");
+            }
+            let mut others = names;
+            let name = match at {
+                0 => &mut others.outstanding,
+                1 => &mut others.outstanding_all,
+                2 => &mut others.delivered,
+                _ => &mut others.delivered_all,
+            };
+            "Whole".clone_into(name);
+            assert_eq!(table.refusal(&others), None);
+            assert_eq!(table.lacks(&others).unwrap().name, "Whole");
+        }
+    }
+
+    #[test]
+    fn every_index_is_looked_at_for_conflicts() {
+        let names = Indexes::default();
+        let mut table = layout(whole());
+        table.indexes[3].keys[0].0 = "Other".to_owned();
+        table.indexes.remove(0);
+        let refusal = table.refusal(&names).unwrap();
+        assert!(refusal.contains("DeliveredAllTopics is by Other"), "{refusal}");
+    }
+
+    #[test]
+    fn an_index_that_is_being_filled_is_not_ready() {
+        let mut table = layout(whole());
+        assert!(table.is_ready());
+        table.indexes[1].is_made = false;
+        assert_eq!((table.is_ready(), table.being_made()), (false, vec!["OutstandingAllTopics"]));
     }
 }

@@ -1,30 +1,25 @@
 //! Makes the tables, or brings one that is there to what is needed.
 
 use super::{
-    create::{Definition, attributes, keys_of, throughput, whole},
+    create::{Definition, attributes, keys_of, throughput, units_of_index, whole},
     layout::{Layout, Wanted},
 };
 use crate::{
     DynamoDb,
     client::Client,
     error::{Failure, refused},
-    item::name::EXPIRES_AT,
 };
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::{
-    CreateGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate, TimeToLiveSpecification,
-    TimeToLiveStatus,
+use aws_sdk_dynamodb::{
+    error::BuildError,
+    types::{CreateGlobalSecondaryIndexAction, GlobalSecondaryIndexUpdate},
 };
-use std::time::Duration;
 use tidegate_core::{Class, Kind, Migrate, StoreError, migrate::Schema};
-use tokio::time::{Instant, sleep};
 
 const OPERATION: &str = "migrate";
 
-/// How often it is looked whether a table or an index is ready.
-const LOOK: Duration = Duration::from_millis(500);
-/// How often it is said what is waited for.
-const TELL: Duration = Duration::from_secs(30);
+/// How often an index may be refused because others change the table, before that is an error.
+const REFUSALS: u32 = 5;
 
 /// The newest layout of Brighter's table that this binary knows, and the one before it.
 const V10: i64 = 10;
@@ -39,20 +34,15 @@ impl Migrate for DynamoDb {
             client.create(&client.address.table, Definition::of_messages(&client.address)).await?;
             applied.push("table of messages");
         }
-        while let Some(wanted) =
-            client.ready(&client.address.table).await?.lacks(&client.address.indexes)
-        {
-            client.add_index(&wanted).await?;
-            applied.push(wanted.applied);
-        }
+        client.add_indexes(&mut applied).await?;
         if client.layout(&client.address.side_table).await?.is_none() {
             client
                 .create(&client.address.side_table, Definition::of_side_table(&client.address))
                 .await?;
             applied.push("side table");
         }
-        client.ready(&client.address.side_table).await?;
-        if client.address.ttl.is_some() && client.turn_on_ttl().await? {
+        client.ready(&client.address.side_table, &[]).await?;
+        if client.address.ttl.is_some() && client.turn_on_expiry().await? {
             applied.push("expiry of delivered messages");
         }
         self.learn_layout().await?;
@@ -65,7 +55,7 @@ impl Migrate for DynamoDb {
             return Ok(Schema::Missing);
         };
         client.check(&layout)?;
-        if layout.lacks(&client.address.indexes).is_some() {
+        if layout.lacks(&client.address.indexes).is_some() || !layout.being_made().is_empty() {
             return Ok(Schema::Outdated { found: V9, needed: V10 });
         }
         match client.layout(&client.address.side_table).await? {
@@ -86,10 +76,9 @@ impl Client {
         }
     }
 
-    /// Refuses a table that is no outbox.
-    fn check(&self, layout: &Layout) -> Result<(), StoreError> {
-        let problem = layout.problem().or_else(|| layout.conflict(&self.address.indexes));
-        problem.map_or(Ok(()), |problem| {
+    /// Refuses a table that no relay can use as it is.
+    pub(crate) fn check(&self, layout: &Layout) -> Result<(), StoreError> {
+        layout.refusal(&self.address.indexes).map_or(Ok(()), |problem| {
             let problem = format!("{}: {problem}", self.address.place());
             Err(StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", problem))
         })
@@ -98,9 +87,9 @@ impl Client {
     async fn create(
         &self,
         table: &str,
-        definition: Result<Definition, aws_sdk_dynamodb::error::BuildError>,
+        definition: Result<Definition, BuildError>,
     ) -> Result<(), StoreError> {
-        let definition = definition.map_err(|error| refused(OPERATION, error.to_string()))?;
+        let definition = definition.map_err(unbuilt)?;
         let indexes = Some(definition.indexes).filter(|indexes| !indexes.is_empty());
         let request = self
             .sdk
@@ -114,22 +103,43 @@ impl Client {
         match self.call(OPERATION, || request.clone().send()).await {
             Ok(_) => Ok(()),
             // Somebody else makes it at the same time.
-            Err(failure) if self.layout(table).await?.is_some() => {
-                tracing::debug!("{}", failure.into_error(OPERATION));
-                Ok(())
-            }
-            Err(failure) => Err(failure.into_error(OPERATION)),
+            Err(failure) => others_do(failure).map(|_| ()),
         }
     }
 
-    async fn add_index(&self, wanted: &Wanted) -> Result<(), StoreError> {
-        let unbuilt =
-            |error: aws_sdk_dynamodb::error::BuildError| refused(OPERATION, error.to_string());
+    /// Adds the indexes that are missing, one at a time, as DynamoDB requires.
+    async fn add_indexes(&self, applied: &mut Vec<&'static str>) -> Result<(), StoreError> {
+        let (mut made, mut refusals) = (Vec::new(), 0);
+        loop {
+            let layout = self.ready(&self.address.table, &made).await?;
+            let Some(wanted) = layout.lacks(&self.address.indexes) else { return Ok(()) };
+            match self.add_index(&layout, &wanted).await? {
+                None => {
+                    applied.push(wanted.applied);
+                    refusals = 0;
+                }
+                // Perhaps it is there, and the description is older; perhaps somebody adds another one.
+                Some(_) if refusals < REFUSALS => refusals += 1,
+                Some(refusal) => return Err(refusal),
+            }
+            if !made.contains(&wanted.name) {
+                made.push(wanted.name);
+            }
+        }
+    }
+
+    /// Adds an index. Returns why not if others change the table at the same time.
+    async fn add_index(
+        &self,
+        layout: &Layout,
+        wanted: &Wanted,
+    ) -> Result<Option<StoreError>, StoreError> {
+        let units = units_of_index(&self.address, layout);
         let index = CreateGlobalSecondaryIndexAction::builder()
             .index_name(&wanted.name)
             .set_key_schema(Some(keys_of(wanted).map_err(unbuilt)?))
             .projection(whole())
-            .set_provisioned_throughput(throughput(self.address.billing).map_err(unbuilt)?)
+            .set_provisioned_throughput(throughput(units).map_err(unbuilt)?)
             .build()
             .map_err(unbuilt)?;
         let request = self
@@ -143,49 +153,25 @@ impl Client {
                 GlobalSecondaryIndexUpdate::builder().create(index).build(),
             );
         tracing::info!("adding the index {}: DynamoDB fills it from the table", wanted.name);
-        let answer = self.call(OPERATION, || request.clone().send()).await;
-        answer.map(|_| ()).map_err(|failure| failure.into_error(OPERATION))
-    }
-
-    /// Waits until a table and its indexes can be used. Filling an index takes as long as the table is large.
-    async fn ready(&self, table: &str) -> Result<Layout, StoreError> {
-        let mut told = Instant::now();
-        loop {
-            let layout = self.layout(table).await?;
-            let layout =
-                layout.ok_or_else(|| refused(OPERATION, format!("the table {table} is gone")))?;
-            if table == self.address.table {
-                self.check(&layout)?;
-            }
-            if layout.is_ready() {
-                return Ok(layout);
-            }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
-                tracing::info!("waiting for {table} {}", layout.being_made().join(", "));
-            }
-            sleep(LOOK).await;
+        match self.call(OPERATION, || request.clone().send()).await {
+            Ok(_) => Ok(None),
+            Err(failure) => others_do(failure).map(Some),
         }
     }
+}
 
-    /// Lets DynamoDB remove items whose time has come. Returns whether it did not do so before.
-    async fn turn_on_ttl(&self) -> Result<bool, StoreError> {
-        let request = self.sdk.describe_time_to_live().table_name(&self.address.table);
-        let answer = self.call(OPERATION, || request.clone().send()).await;
-        let answer = answer.map_err(|failure| failure.into_error(OPERATION))?;
-        let status = answer.time_to_live_description().and_then(|it| it.time_to_live_status());
-        if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
-            return Ok(false);
-        }
-        let specification =
-            TimeToLiveSpecification::builder().enabled(true).attribute_name(EXPIRES_AT).build();
-        let specification = specification.map_err(|error| refused(OPERATION, error.to_string()))?;
-        let request = self
-            .sdk
-            .update_time_to_live()
-            .table_name(&self.address.table)
-            .time_to_live_specification(specification);
-        let answer = self.call(OPERATION, || request.clone().send()).await;
-        answer.map(|_| true).map_err(|failure| failure.into_error(OPERATION))
+/// The refusal of what is there already, or is being changed by others; any other failure is an error.
+fn others_do(failure: Failure) -> Result<StoreError, StoreError> {
+    const SIGNS: [&str; 3] = ["ResourceInUseException", "LimitExceededException", "already exists"];
+    let error = failure.into_error(OPERATION);
+    let told = error.to_string();
+    if SIGNS.iter().any(|sign| told.contains(sign)) {
+        tracing::debug!("{error}");
+        return Ok(error);
     }
+    Err(error)
+}
+
+fn unbuilt(error: BuildError) -> StoreError {
+    refused(OPERATION, error.to_string())
 }

@@ -4,10 +4,13 @@ mod create;
 mod found;
 mod layout;
 mod migrate;
+mod script;
+mod ttl;
+mod wait;
 
-pub use create::script;
 pub use found::FoundTables;
 pub(crate) use layout::Layout;
+pub use script::{script, script_unseen};
 
 /// The side table's keys.
 pub(crate) const SCOPE: &str = "Scope";

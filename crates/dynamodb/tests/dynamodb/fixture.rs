@@ -46,7 +46,11 @@ impl Fixture {
 
     /// The same table, without the faults of the proxy.
     pub fn direct(&self) -> Arc<DynamoDb> {
-        self.open_at(&server(), "")
+        self.direct_with("")
+    }
+
+    pub fn direct_with(&self, settings: &str) -> Arc<DynamoDb> {
+        self.open_at(&server(), settings)
     }
 
     fn open_at(&self, url: &str, settings: &str) -> Arc<DynamoDb> {

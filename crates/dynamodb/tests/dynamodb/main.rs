@@ -7,6 +7,7 @@ mod fixture;
 mod leases;
 mod order;
 mod publish;
+mod repeat;
 mod requests;
 mod sink;
 mod tables;

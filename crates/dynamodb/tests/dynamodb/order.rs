@@ -100,3 +100,19 @@ async fn messages_in_negative_shards_are_relayed_and_reported() {
     drain(fixture.open("&page=1"), &sink).await;
     assert_eq!(sink.got().len(), 1);
 }
+
+/// The address says that there are fewer shards than an application has.
+#[tokio::test]
+async fn messages_in_shards_that_nobody_tells_of_are_relayed_and_reported() {
+    let fixture = Fixture::new(5).await;
+    let messages: Vec<NewMessage> =
+        (0..200).map(|n| message("t", Some(&format!("k{}", n % 50)), n)).collect();
+    fixture.open("&shards=20").publish(messages).await.unwrap();
+    assert_eq!(fixture.open("&shards=20").outbox().await.unwrap().advice, None);
+    let advice = fixture.open("").outbox().await.unwrap().advice.unwrap();
+    assert!(advice.problem.contains("in shards with numbers up to 19"), "{advice:?}");
+    assert!(advice.advice.contains("set `shards`"), "{advice:?}");
+    let sink = recorder();
+    drain(fixture.open(""), &sink).await;
+    assert_eq!((sink.got().len(), sink.out_of_order()), (200, Vec::new()));
+}

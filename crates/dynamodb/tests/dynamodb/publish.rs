@@ -1,8 +1,14 @@
 //! What is published can be read by Brighter, and is relayed once.
 
-use crate::fixture::{Fixture, drain, message, recorder};
+use crate::{
+    fixture::{Fixture, drain, message, recorder},
+    sink::{Behaviour, Recorder},
+};
 use aws_sdk_dynamodb::types::AttributeValue;
-use tidegate_core::{InspectOutbox, NewMessage, Publish};
+use tidegate_core::{
+    InspectOutbox, NewMessage, Publish,
+    outbox::{AuditLine, Selection},
+};
 use tidegate_drill::dynamodb::Faults;
 use tidegate_dynamodb::check_transaction;
 
@@ -76,8 +82,6 @@ async fn a_message_is_part_of_the_callers_transaction() {
         client.transact_write_items().set_transact_items(Some(items)).send().await
     };
     send(items()).await.unwrap();
-    // The answer was lost: the same again is the same message.
-    send(items()).await.unwrap();
     let sink = recorder();
     drain(fixture.open(""), &sink).await;
     assert_eq!(sink.got().into_iter().map(|got| got.id).collect::<Vec<_>>(), ["my-id"]);
@@ -116,4 +120,38 @@ async fn missing_messages_are_named() {
     let error = store.messages(&[ids[0].to_string(), "absent".to_owned()]).await.unwrap_err();
     assert!(error.to_string().contains("absent"), "{error}");
     assert_eq!(store.messages(&[ids[0].to_string()]).await.unwrap().len(), 1);
+}
+
+/// The largest message that is taken can be set aside, delivered and marked.
+#[tokio::test]
+async fn the_largest_message_can_be_marked() {
+    let fixture = Fixture::new(7).await;
+    let store = fixture.open("&ttl=1h");
+    let of = |bytes: usize| NewMessage {
+        payload: format!("\"{}\"", "x".repeat(bytes)).into_bytes(),
+        ..message("t", Some("k"), 1)
+    };
+    let fits = |bytes: &usize| {
+        store.items(&[("an-id-of-36-characters-as-a-uuid-has".to_owned(), &of(*bytes))]).is_ok()
+    };
+    let (mut fit, mut large) = (400_000, 409_600);
+    while large - fit > 1 {
+        let middle = (fit + large) / 2;
+        *(if fits(&middle) { &mut fit } else { &mut large }) = middle;
+    }
+    let largest = of(fit);
+    let payload = String::from_utf8(largest.payload.clone()).unwrap();
+    let error = store.publish(vec![of(large)]).await.unwrap_err().to_string();
+    assert!(error.contains("DynamoDB takes 409600") && error.contains("marks"), "{error}");
+    let ids = store.publish(vec![largest]).await.unwrap();
+    let sink = Recorder::new(Behaviour { refuses: [payload].into(), ..Behaviour::default() });
+    drain(fixture.open("&ttl=1h"), &sink).await;
+    assert_eq!(store.dead_groups().await.unwrap().len(), 1);
+    sink.behave(Behaviour::default());
+    store.retry_dead(Selection::default(), &AuditLine::default()).await.unwrap();
+    drain(fixture.open("&ttl=1h"), &sink).await;
+    assert!(store.message(ids[0].clone()).await.unwrap().unwrap().sent);
+    store.publish(vec![of(fit)]).await.unwrap();
+    drain(fixture.open("&ttl=1h"), &sink).await;
+    assert_eq!(sink.got().len(), 2);
 }

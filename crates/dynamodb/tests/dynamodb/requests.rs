@@ -60,3 +60,25 @@ async fn reading_and_publishing_take_few_requests() {
         ["Scan", "Query", "BatchGetItem"].iter().map(|it| counters.of(it).requests).sum();
     assert!(reads <= 100, "{reads} reads: {counters:?}");
 }
+
+/// As the page about DynamoDB says it.
+#[tokio::test]
+async fn a_sign_of_life_costs_four_units() {
+    let fixture = Fixture::new(3).await;
+    let store = fixture.open("");
+    // As long as the names of real ones.
+    let relay = WorkerId(format!("12345-{:016x}", rand::random::<u64>()));
+    let lease = Duration::from_secs(30);
+    let mut share =
+        Share { relay, epoch: Default::default(), held: Vec::new(), routes: Vec::new(), lease };
+    while share.held.is_empty() {
+        let shared = store.share_lanes(share.clone()).await.unwrap();
+        share.epoch = shared.epoch;
+        share.held.extend(shared.gained.iter().map(|gained| gained.lease));
+    }
+    fixture.proxy.reset_counters();
+    store.share_lanes(share).await.unwrap();
+    let counters = fixture.proxy.counters();
+    assert_eq!(counters.total().requests, 1, "{counters:?}");
+    assert_eq!(counters.of("UpdateItem").write_units, 4.0, "{counters:?}");
+}

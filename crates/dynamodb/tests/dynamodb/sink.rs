@@ -3,7 +3,10 @@
 use async_trait::async_trait;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 use tidegate_core::{
@@ -34,15 +37,25 @@ pub struct Got {
 pub struct Recorder {
     behaviour: Mutex<Behaviour>,
     got: Mutex<Vec<Got>>,
+    has_begun: AtomicBool,
 }
 
 impl Recorder {
     pub fn new(behaviour: Behaviour) -> Arc<Self> {
-        Arc::new(Self { behaviour: Mutex::new(behaviour), got: Mutex::default() })
+        Arc::new(Self {
+            behaviour: Mutex::new(behaviour),
+            got: Mutex::default(),
+            has_begun: AtomicBool::new(false),
+        })
     }
 
     pub fn behave(&self, behaviour: Behaviour) {
         *self.behaviour.lock().unwrap() = behaviour;
+    }
+
+    /// Whether anything was brought to it.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Relaxed)
     }
 
     /// All that it took, in its order.
@@ -107,6 +120,7 @@ impl Sink for Recorder {
     }
 
     async fn deliver(&self, delivery: Delivery<'_>) -> Answer {
+        self.has_begun.store(true, Relaxed);
         let takes = self.behaviour.lock().unwrap().takes;
         if !takes.is_zero() {
             tokio::time::sleep(takes).await;

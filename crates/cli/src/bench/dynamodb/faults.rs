@@ -14,29 +14,34 @@ use tokio::time::sleep;
 pub async fn unprocessed(tables: &Tables, messages: usize, judge: &mut Judge) -> Result<()> {
     let bench = tables.create("&min_age=0ms").await?;
     bench.proxy.set_faults(Faults { unprocessed: 0.4, ..Faults::default() });
-    bench.publish(messages, messages, 5).await?;
+    let ids = bench.publish(messages, messages).await?;
     let sink = Arc::new(Recording::default());
     Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?
         .end()
         .await?;
-    let lost = messages - sink.seen().times.len().min(messages);
+    let (lost, unexpected) = sink.seen().compared_with(&ids);
     judge.check("unprocessed: lost", Some(lost as f64), Bound::AtMost, 0.0);
+    judge.check("unprocessed: unexpected", Some(unexpected as f64), Bound::AtMost, 0.0);
     bench.drop().await
 }
 
 /// Half of the marks are throttled for a while.
 pub async fn throttled(tables: &Tables, messages: usize, judge: &mut Judge) -> Result<()> {
     let bench = tables.create("&min_age=0ms").await?;
-    bench.publish(messages, messages, 5).await?;
+    let ids = bench.publish(messages, messages).await?;
     bench.proxy.set_faults(Faults { throttled: [("UpdateItem", 0.5)].into(), ..Faults::default() });
     let sink = Arc::new(Recording::default());
     let relay =
         Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?;
     sleep(Duration::from_secs(10)).await;
     bench.proxy.set_faults(Faults::default());
+    let throttled = bench.proxy.counters().of("UpdateItem").throttled;
     relay.end().await?;
-    let lost = messages - sink.seen().times.len().min(messages);
+    let (lost, unexpected) = sink.seen().compared_with(&ids);
+    // Few are enough: the relay slows down, as it should.
+    judge.check("throttled: throttles", Some(throttled as f64), Bound::AtLeast, 10.0);
     judge.check("throttled: lost", Some(lost as f64), Bound::AtMost, 0.0);
+    judge.check("throttled: unexpected", Some(unexpected as f64), Bound::AtMost, 0.0);
     // The relay lived: nothing was in flight when somebody else took over.
     judge.check("throttled: duplicates", Some(sink.seen().duplicates() as f64), Bound::AtMost, 0.0);
     bench.drop().await

@@ -39,13 +39,14 @@ pub async fn measure(
     judge: &mut Judge,
 ) -> Result<()> {
     let bench = tables.create("&min_age=0ms").await?;
-    bench.publish(messages, messages.div_ceil(PER_KEY), 5).await?;
+    let ids = bench.publish(messages, messages.div_ceil(PER_KEY)).await?;
     let queue = Queue::create(&bench, endpoint).await?;
     let kills = kill_until_done(&bench, || queue.sink()).await?;
     let seen = queue.receive_all().await?;
-    let lost = messages - seen.times.len().min(messages);
+    let (lost, unexpected) = seen.compared_with(&ids);
     judge.check("fifo: kills", Some(f64::from(kills)), Bound::AtLeast, 1.0);
     judge.check("fifo: lost", Some(lost as f64), Bound::AtMost, 0.0);
+    judge.check("fifo: unexpected", Some(unexpected as f64), Bound::AtMost, 0.0);
     judge.check("fifo: out of order", Some(seen.out_of_order as f64), Bound::AtMost, 0.0);
     judge.check("fifo: duplicates", Some(seen.duplicates() as f64), Bound::AtMost, 0.0);
     queue.client.delete_queue().queue_url(&queue.url).send().await?;

@@ -27,15 +27,16 @@ const MOST_KILLS: u32 = 20;
 pub async fn measure(tables: &Tables, messages: usize, judge: &mut Judge) -> Result<()> {
     let bench = tables.create("&min_age=0ms").await?;
     let total = messages * 3;
-    bench.publish(total, messages, 5).await?;
+    let ids = bench.publish(total, messages).await?;
     let sink = Arc::new(Recording::default());
     let kills = kill_until_done(&bench, || Ok(sink.clone())).await?;
-    let (lost, out_of_order) = {
+    let ((lost, unexpected), out_of_order) = {
         let seen = sink.seen();
-        (total - seen.times.len().min(total), seen.out_of_order)
+        (seen.compared_with(&ids), seen.out_of_order)
     };
     judge.check("kills", Some(f64::from(kills)), Bound::AtLeast, 1.0);
     judge.check("kills: lost", Some(lost as f64), Bound::AtMost, 0.0);
+    judge.check("kills: unexpected", Some(unexpected as f64), Bound::AtMost, 0.0);
     judge.check("kills: out of order", Some(out_of_order as f64), Bound::AtMost, 0.0);
     bench.drop().await
 }

@@ -19,6 +19,9 @@ use std::fmt;
 use tables::Tables;
 use tidegate_drill::dynamodb::Counters;
 
+/// Topics of every measurement.
+const TOPICS: usize = 5;
+
 pub const EXAMPLES: &str = "\
 Examples:
   tidegate bench dynamodb --store 'dynamodb://bench?region=eu-central-1&endpoint=http%3A%2F%2F127.0.0.1%3A8000'
@@ -44,7 +47,7 @@ pub struct DynamoArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measurement {
-    /// A look at five topics of twenty shards that finds nothing
+    /// A look at five topics of twenty shards that finds nothing, beside the way of asking shard by shard
     Empty,
     /// An idle relay for a minute, and a message after it
     Idle,
@@ -107,7 +110,7 @@ pub async fn measure(args: &DynamoArgs, url: &str) -> Result<Report> {
     let tables = Tables::new(url)?;
     if wants(Measurement::Empty) {
         super::note("empty");
-        requests::empty(&tables, &mut judge).await?;
+        requests::empty(&tables, &mut rows, &mut judge).await?;
     }
     if wants(Measurement::Idle) {
         super::note("idle");
@@ -151,13 +154,15 @@ impl fmt::Display for Report {
         let rows = self.rows.iter().map(|row| {
             let per_thousand =
                 |units: f64| number::figure(units * 1e3 / row.messages.max(1) as f64);
+            // Of a look that finds nothing, nothing can be said by message.
+            let by_message = |figure: String| if row.messages > 0 { figure } else { String::new() };
             [
                 row.name.clone(),
                 number::count(row.messages),
                 number::count(row.requests),
-                number::figure(row.per_message()),
-                per_thousand(row.read_units),
-                per_thousand(row.write_units),
+                by_message(number::figure(row.per_message())),
+                by_message(per_thousand(row.read_units)),
+                by_message(per_thousand(row.write_units)),
             ]
         });
         let headings =

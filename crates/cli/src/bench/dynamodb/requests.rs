@@ -1,7 +1,7 @@
 //! How many requests it takes to find nothing, and to relay messages.
 
 use super::{
-    Row,
+    Row, old,
     sink::Recording,
     tables::{Running, Tables},
 };
@@ -11,42 +11,66 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tidegate::outbox::Outbox;
+use tidegate::{
+    dynamodb::DynamoDb,
+    outbox::{ClaimRequest, Lane, Outbox, Place, Reader, Share},
+    worker_id,
+};
 use tidegate_drill::dynamodb::Counters;
 use tokio::time::sleep;
 
-/// A look that finds nothing, where five topics of twenty shards had messages.
-pub async fn empty(tables: &Tables, judge: &mut Judge) -> Result<()> {
+/// How often a relay looks in vain until it counts as idle, and some more.
+const LOOKS: u32 = 6;
+
+/// Looks that find nothing, where five topics of twenty shards had messages.
+pub async fn empty(tables: &Tables, rows: &mut Vec<Row>, judge: &mut Judge) -> Result<()> {
     let bench = tables.create("&shards=20&min_age=0ms").await?;
-    bench.publish(500, 500, 5).await?;
+    bench.publish(500, 500).await?;
     let sink = Arc::new(Recording::default());
+    Running::start(bench.open("").await?, sink, |options| options.drain = true)?.end().await?;
+    // The next relay has lanes, and looks again and again: its first looks take all segments.
     let store = bench.open("").await?;
-    Running::start(store.clone(), sink.clone(), |options| options.drain = true)?.end().await?;
-    // The next relay asks at once, again and again: its first looks take all segments.
     bench.proxy.reset_counters();
-    let relay = Running::start(bench.open("").await?, sink.clone(), |options| {
-        options.poll = Duration::from_millis(200);
-    })?;
-    let mut most = 0;
-    let (mut before, mut looks) = (0, 0);
-    while looks < 5 {
-        sleep(Duration::from_millis(20)).await;
-        let scans = bench.proxy.counters().of("Scan").requests;
-        if scans > before {
-            // A look is over when nothing has come for a while.
-            sleep(Duration::from_millis(60)).await;
-            let scans = bench.proxy.counters().of("Scan").requests;
-            most = most.max(scans - before);
-            (before, looks) = (scans, looks + 1);
-        }
-    }
+    let request = lead(&store).await?;
     let queries = bench.proxy.counters().of("Query").requests;
-    relay.stop.stop();
-    relay.end().await?;
+    let mut looks = Vec::new();
+    for _ in 0..LOOKS {
+        bench.proxy.reset_counters();
+        store.claim_messages(request.clone()).await?;
+        looks.push(bench.proxy.counters());
+    }
+    let requests = |counters: &Counters| counters.total().requests;
+    let most = looks.iter().map(requests).max().unwrap_or_default();
+    let last = looks.last().map(requests).unwrap_or_default();
     judge.check("requests of an empty look", Some(most as f64), Bound::AtMost, 3.0);
+    judge.check("requests of the look of an idle relay", Some(last as f64), Bound::AtMost, 1.0);
     // Taking over asks for what waits, once.
     judge.check("queries of an empty relay", Some(queries as f64), Bound::AtMost, 8.0);
+    rows.extend(looks.first().map(|counters| Row::new("an empty look", 0, counters)));
+    old::empty(&bench, rows).await?;
     bench.drop().await
+}
+
+/// Takes all lanes, and asks for everything that is in them.
+async fn lead(store: &DynamoDb) -> Result<ClaimRequest> {
+    let (relay, lease) = (worker_id(), Duration::from_secs(30));
+    let mut share =
+        Share { relay, epoch: Default::default(), held: Vec::new(), routes: Vec::new(), lease };
+    // What waits in lanes is read before a relay has them, perhaps in several steps.
+    for _ in 0..LOOKS {
+        let shared = store.share_lanes(share.clone()).await?;
+        share.epoch = shared.epoch;
+        share.held.extend(shared.gained.iter().map(|gained| gained.lease));
+        if !share.held.is_empty() {
+            break;
+        }
+    }
+    ensure!(!share.held.is_empty(), "the relay got no lanes");
+    let lanes: Vec<Lane> = share.held.iter().map(|lease| lease.lane).collect();
+    let places = lanes.iter().map(|lane| Place { lane: *lane, after: 0 }).collect();
+    let readers = vec![Reader { places, most: 512, ..Reader::default() }];
+    let (epoch, most_due, most_bytes) = (share.epoch, 100, 1 << 20);
+    Ok(ClaimRequest { epoch, readers, lanes, most_due, most_bytes, ..ClaimRequest::default() })
 }
 
 /// A relay that has nothing to do for a minute, and a message after it.
@@ -67,7 +91,7 @@ pub async fn idle(tables: &Tables, judge: &mut Judge) -> Result<()> {
     let mut longest = Duration::ZERO;
     for n in 1..=5 {
         let published = Instant::now();
-        bench.publish(1, 1, 1).await?;
+        bench.publish(1, 1).await?;
         while sink.seen().times.len() < n {
             ensure!(published.elapsed() < Duration::from_secs(30), "a message was never found");
             sleep(Duration::from_millis(5)).await;
@@ -95,7 +119,7 @@ pub async fn relay(
     judge: &mut Judge,
 ) -> Result<()> {
     let bench = tables.create("&min_age=0ms").await?;
-    bench.publish(messages, messages, 5).await?;
+    bench.publish(messages, messages).await?;
     let published = Row::new("publish", messages, &bench.proxy.counters());
     bench.proxy.reset_counters();
     let sink = Arc::new(Recording::default());

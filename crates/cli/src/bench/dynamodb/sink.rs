@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
@@ -45,6 +45,13 @@ impl Seen {
         let highest = self.highest.entry(key.to_owned()).or_default();
         self.out_of_order += u64::from(*times == 1 && number < *highest);
         *highest = (*highest).max(number);
+    }
+
+    /// How many of those that were published never came, and how many came that were not.
+    pub fn compared_with(&self, published: &HashSet<String>) -> (usize, usize) {
+        let lost = published.iter().filter(|id| !self.times.contains_key(*id));
+        let unexpected = self.times.keys().filter(|id| !published.contains(*id));
+        (lost.count(), unexpected.count())
     }
 
     /// Messages that came more than once.

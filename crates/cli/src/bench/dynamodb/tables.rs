@@ -1,8 +1,8 @@
 //! Tables of the bench's own, behind a proxy.
 
-use super::sink::plan;
+use super::{TOPICS, sink::plan};
 use anyhow::{Context, Result};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use tidegate::{
     Migrate, NewMessage, Publish, Sink, Stop,
     dynamodb::{Address, DynamoDb},
@@ -67,19 +67,21 @@ impl Bench {
         Ok(Arc::new(DynamoDb::connect(&url).await?))
     }
 
-    /// Publishes messages of 1 KB. Each says its number within its key.
-    pub async fn publish(&self, messages: usize, keys: usize, topics: usize) -> Result<()> {
+    /// Publishes messages of 1 KB. Each says its number within its key. Returns their ids.
+    pub async fn publish(&self, messages: usize, keys: usize) -> Result<HashSet<String>> {
         let store = self.open("").await?;
         let message = |n: usize| NewMessage {
-            topic: format!("topic-{}", n % keys % topics),
+            topic: format!("topic-{}", n % keys % TOPICS),
             key: Some(format!("key-{}", n % keys)),
             payload: payload(n),
             ..NewMessage::default()
         };
+        let mut ids = HashSet::new();
         for first in (0..messages).step_by(CHUNK) {
-            store.publish((first..messages.min(first + CHUNK)).map(message).collect()).await?;
+            let chunk = (first..messages.min(first + CHUNK)).map(message).collect();
+            ids.extend(store.publish(chunk).await?.iter().map(ToString::to_string));
         }
-        Ok(())
+        Ok(ids)
     }
 
     /// Removes the tables.

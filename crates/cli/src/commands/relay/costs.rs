@@ -1,9 +1,35 @@
 //! What a relay asked of a service that is paid by use.
 
-use crate::show::{number::count, table::table};
+use crate::show::{
+    number::{count, span},
+    table::table,
+};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, convert::Infallible, future::pending, time::Duration};
 use tidegate::{Cost, relay::Counts};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often a relay says what it costs.
+pub const TELL_EVERY: Duration = Duration::from_secs(60);
+
+/// Says what was asked, as long as the relay works: of one that runs for weeks nobody waits for the end. `used` gives
+/// nothing if the service is not paid by use.
+pub async fn tell(
+    every: Duration,
+    used: impl Fn() -> Option<Costs>,
+    say: impl Fn(String),
+) -> Infallible {
+    let Some(mut before) = used() else { return pending().await };
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let Some(now) = used() else { return pending().await };
+        say(now.line(&before, every));
+        before = now;
+    }
+}
 
 /// By operation, and for how many messages.
 pub struct Costs {
@@ -24,6 +50,24 @@ impl Costs {
             write_units: sum.write_units + it.write_units,
         };
         self.operations.values().fold(Cost::default(), add)
+    }
+
+    /// What was asked since then, and what a thousand messages have cost so far.
+    fn line(&self, before: &Self, lasts: Duration) -> String {
+        let (now, then) = (self.sum(), before.sum());
+        let mut line = format!(
+            "in {}: {} requests, {} throttled, {} read units, {} write units",
+            span(lasts),
+            count(now.requests - then.requests),
+            count(now.throttled - then.throttled),
+            units(now.read_units - then.read_units),
+            units(now.write_units - then.write_units),
+        );
+        let per = |of_all| self.per_thousand(of_all).map(units);
+        if let Some((read, write)) = per(now.read_units).zip(per(now.write_units)) {
+            line += &format!("; per 1,000 messages so far: {read} read units, {write} write units");
+        }
+        line
     }
 
     /// Of a number that belongs to all messages: what belongs to a thousand of them.
@@ -103,5 +147,24 @@ mod tests {
     fn without_messages_there_is_no_cost_for_a_thousand() {
         assert_eq!(costs(0).json()["per_thousand_messages"]["requests"], Value::Null);
         assert!(!costs(0).text().contains("per 1,000"));
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_goes_on_tells_what_it_costs() {
+        let every = Duration::from_millis(2);
+        let asked = std::cell::Cell::new(0);
+        let used = || {
+            asked.set(asked.get() + 1);
+            let scan = Cost { requests: 30 * asked.get(), read_units: 15.0, ..Cost::default() };
+            Some(Costs::new(BTreeMap::from([("Scan", scan)]), &Counts::default()))
+        };
+        let (say, mut said) = tokio::sync::mpsc::unbounded_channel();
+        let told = tell(every, used, |line| say.send(line).unwrap());
+        let two = async { [said.recv().await.unwrap(), said.recv().await.unwrap()] };
+        let two = tokio::select! { two = two => two, never = told => match never {} };
+        let line = "in 2 ms: 30 requests, 0 throttled, 0.0 read units, 0.0 write units";
+        assert_eq!(two, [line, line]);
+        let line = costs(20).line(&costs(0), every);
+        assert!(line.ends_with("so far: 225.0 read units, 1500.0 write units"), "{line}");
     }
 }
