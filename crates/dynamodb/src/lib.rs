@@ -56,7 +56,6 @@ use std::{
     sync::{Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
-use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
@@ -76,7 +75,8 @@ pub struct DynamoDb {
     /// Held while what was set aside is written, or read anew.
     writing: tokio::sync::Mutex<()>,
     finder: Mutex<Finder>,
-    layout: Mutex<Layout>,
+    /// Whether the table was found to be one that relays can use.
+    fits: tokio::sync::OnceCell<()>,
     sealed: Mutex<SealedSets>,
     publisher: publish::Publisher,
 }
@@ -119,7 +119,7 @@ impl DynamoDb {
             book: Mutex::default(),
             writing: Default::default(),
             finder: Mutex::default(),
-            layout: Mutex::default(),
+            fits: Default::default(),
             sealed: Mutex::default(),
             publisher: Default::default(),
         }
@@ -170,18 +170,11 @@ impl DynamoDb {
 
     /// Refuses a table that no relay can use. Looks at it once.
     async fn require_fit(&self) -> Result<(), StoreError> {
-        let is_known = *self.layout.lock().expect("nothing panics while it holds the lock")
-            != Layout::default();
-        if is_known { Ok(()) } else { self.learn_layout().await }
-    }
-
-    async fn learn_layout(&self) -> Result<(), StoreError> {
-        let layout = self.client.layout(&self.address().table).await?.unwrap_or_default();
-        if layout != Layout::default() {
-            self.client.check(&layout)?;
-        }
-        *self.layout.lock().expect("nothing panics while it holds the lock") = layout;
-        Ok(())
+        let look = async || match self.client.layout(&self.address().table).await? {
+            Some(layout) => self.client.check(&layout),
+            None => Ok(()),
+        };
+        self.fits.get_or_try_init(look).await.map(|()| ())
     }
 }
 

@@ -25,6 +25,11 @@ pub fn number(name: &str) -> Option<i64> {
     number.parse().ok().filter(|_| !number.starts_with('+'))
 }
 
+/// Whether a shard has a negative number.
+pub fn is_negative(name: &str) -> bool {
+    number(name).is_some_and(|number| number < 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,7 +45,6 @@ impl Migrate for DynamoDb {
         if client.address.ttl.is_some() && client.turn_on_expiry().await? {
             applied.push("expiry of delivered messages");
         }
-        self.learn_layout().await?;
         Ok(applied)
     }
 
