@@ -3,20 +3,24 @@
 use crate::{
     client::{Client, jittered},
     error::throttled,
-    item::{Item, get_text, name::MESSAGE_ID, text},
+    item::{Item, get_text, name::MESSAGE_ID, size, text},
 };
-use aws_sdk_dynamodb::types::{
-    DeleteRequest, KeysAndAttributes, ReturnConsumedCapacity, WriteRequest,
+use aws_sdk_dynamodb::{
+    operation::batch_get_item::BatchGetItemOutput,
+    types::{KeysAndAttributes, ReturnConsumedCapacity},
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
 use tokio::time::{Instant, sleep};
 
 /// DynamoDB's own bounds on one request.
 pub(crate) const MOST_WRITTEN: usize = 25;
 const MOST_READ: usize = 100;
-/// A request is at most 16 MB; with this it stays below it, whatever is around the items.
+/// DynamoDB answers with up to 16 MB; an answer with as much as this was cut.
 const MOST_BYTES: usize = 12 << 20;
 
 /// Requests that are on their way at a time.
@@ -31,68 +35,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub struct Missing(pub Vec<String>);
 
 impl Client {
-    /// Removes messages from the table. On an error some of them may be gone.
-    pub(crate) async fn delete_all(
-        &self,
-        operation: &'static str,
-        ids: &[String],
-    ) -> Result<(), StoreError> {
-        let delete = |id: &String| {
-            let request = DeleteRequest::builder().key(MESSAGE_ID, text(id)).build();
-            request.map(|it| (WriteRequest::builder().delete_request(it).build(), id.len()))
-        };
-        self.write_all(operation, ids.iter().map(delete)).await
-    }
-
-    async fn write_all<E: std::fmt::Display>(
-        &self,
-        operation: &'static str,
-        requests: impl Iterator<Item = Result<(WriteRequest, usize), E>>,
-    ) -> Result<(), StoreError> {
-        let mut batches: Vec<Vec<WriteRequest>> = Vec::new();
-        let mut bytes = 0;
-        for request in requests {
-            let (request, size) = request.map_err(|error| unbuilt(operation, error))?;
-            bytes += size;
-            match batches.last_mut() {
-                Some(batch) if batch.len() < MOST_WRITTEN && bytes <= MOST_BYTES => {
-                    batch.push(request)
-                }
-                _ => {
-                    batches.push(vec![request]);
-                    bytes = size;
-                }
-            }
-        }
-        let written = stream::iter(batches)
-            .map(|batch| self.write_batch(operation, batch))
-            .buffer_unordered(AT_ONCE);
-        written.try_collect().await
-    }
-
-    async fn write_batch(
-        &self,
-        operation: &'static str,
-        mut batch: Vec<WriteRequest>,
-    ) -> Result<(), StoreError> {
-        let mut pauses = Pauses::new(operation);
-        loop {
-            let request = self
-                .sdk
-                .batch_write_item()
-                .request_items(&self.address.table, batch)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = self.call(operation, || request.clone().send()).await;
-            let answer = answer.map_err(|failure| failure.into_error(operation))?;
-            let mut left = answer.unprocessed_items.unwrap_or_default();
-            batch = left.remove(&self.address.table).unwrap_or_default();
-            if batch.is_empty() {
-                return Ok(());
-            }
-            pauses.pause().await?;
-        }
-    }
-
     /// Reads messages as they are now, not as an index shows them. Those that are not there are left out.
     pub(crate) async fn get_all(
         &self,
@@ -100,7 +42,10 @@ impl Client {
         ids: &[String],
         attributes: Option<&[&str]>,
     ) -> Result<HashMap<String, Item>, StoreError> {
-        let batches = ids.chunks(MOST_READ).map(<[String]>::to_vec);
+        // DynamoDB refuses a request that names one twice.
+        let distinct: BTreeSet<&String> = ids.iter().collect();
+        let ids: Vec<String> = distinct.into_iter().cloned().collect();
+        let batches: Vec<Vec<String>> = ids.chunks(MOST_READ).map(<[String]>::to_vec).collect();
         let read = stream::iter(batches)
             .map(|batch| self.get_batch(operation, batch, attributes))
             .buffer_unordered(AT_ONCE);
@@ -118,9 +63,9 @@ impl Client {
         let names = |name: &&str| (format!("#{name}"), (*name).to_owned());
         let key = |id: &String| HashMap::from([(MESSAGE_ID.to_owned(), text(id))]);
         let mut keys: Vec<Item> = ids.iter().map(key).collect();
-        keys.dedup();
         let (mut found, mut pauses) = (Vec::new(), Pauses::new(operation));
         loop {
+            let sent = keys.len();
             let mut wanted =
                 KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
             if let Some(attributes) = attributes {
@@ -136,8 +81,16 @@ impl Client {
                 .batch_get_item()
                 .request_items(&self.address.table, wanted)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = self.call(operation, || request.clone().send()).await;
+            let left = |it: &BatchGetItemOutput| {
+                it.unprocessed_keys()
+                    .and_then(|it| it.get(&self.address.table))
+                    .map_or(0, |it| it.keys().len())
+            };
+            let is_throttled =
+                |it: &BatchGetItemOutput| is_mostly_left(left(it), sent) && !self.is_full(it);
+            let answer = self.call_partly(operation, || request.clone().send(), is_throttled).await;
             let answer = answer.map_err(|failure| failure.into_error(operation))?;
+            let is_full = self.is_full(&answer);
             let mut responses = answer.responses.unwrap_or_default();
             found.extend(responses.remove(&self.address.table).unwrap_or_default());
             let mut left = answer.unprocessed_keys.unwrap_or_default();
@@ -145,8 +98,16 @@ impl Client {
             if keys.is_empty() {
                 return Ok(found);
             }
-            pauses.pause().await?;
+            if !is_full {
+                pauses.pause().await?;
+            }
         }
+    }
+
+    /// Whether the answer has as much as one may have: what is left then was not throttled.
+    fn is_full(&self, answer: &BatchGetItemOutput) -> bool {
+        let items = answer.responses().and_then(|found| found.get(&self.address.table));
+        items.into_iter().flatten().map(size).sum::<usize>() >= MOST_BYTES
     }
 
     /// Reads messages, all or none.
@@ -166,6 +127,12 @@ impl Client {
             StoreError::new(Kind::NotFound, Class::Permanent, operation, missing.to_string());
         Err(error.because(missing))
     }
+}
+
+/// Whether so much of a request was left unprocessed that it counts as throttled. If most of it was done, it is enough
+/// to wait with the rest.
+pub(crate) fn is_mostly_left(left: usize, sent: usize) -> bool {
+    left * 2 > sent
 }
 
 fn unbuilt(operation: &'static str, error: impl std::fmt::Display) -> StoreError {

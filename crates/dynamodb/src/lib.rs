@@ -49,18 +49,22 @@ use aside::Loading;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use client::Client;
-use leases::Watch;
+use error::Failure;
+use leases::{Tenure, Watch};
 use read::Finder;
 use retain::SealedSets;
+use settle::Sizes;
 use std::{
+    collections::BTreeSet,
     sync::{Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
+use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
-        StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, KeyOrder, OutboxCapabilities, Position, Reads, Relays, Settled, Share,
+        Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
     },
 };
@@ -72,11 +76,16 @@ pub struct DynamoDb {
     relay: tokio::sync::Mutex<RelayState>,
     /// What waits in the lanes of this relay.
     book: Mutex<AsideBook>,
-    /// Held while what was set aside is written, or read anew.
+    /// Held while what was set aside is written, or replaced by what was read.
     writing: tokio::sync::Mutex<()>,
+    /// What was written since what waits began to be read again.
+    written_since: Mutex<Option<BTreeSet<Position>>>,
     finder: Mutex<Finder>,
-    /// Whether the table was found to be one that relays can use.
-    fits: tokio::sync::OnceCell<()>,
+    /// What this relay surely holds.
+    tenure: Mutex<Tenure>,
+    sizes: Mutex<Sizes>,
+    /// The table as it was found to be.
+    layout: tokio::sync::OnceCell<Layout>,
     sealed: Mutex<SealedSets>,
     publisher: publish::Publisher,
 }
@@ -89,6 +98,8 @@ struct RelayState {
     watch: Watch,
     /// Lanes that were leased, while what waits there is read.
     loading: Option<Loading>,
+    /// What waits is being read again, as people had decided when that began.
+    reloading: Option<(Loading, i64)>,
     /// How often people had decided about the dead, when it was looked last.
     steered: Option<i64>,
 }
@@ -118,8 +129,11 @@ impl DynamoDb {
             relay: Default::default(),
             book: Mutex::default(),
             writing: Default::default(),
+            written_since: Mutex::default(),
             finder: Mutex::default(),
-            fits: Default::default(),
+            tenure: Mutex::default(),
+            sizes: Mutex::default(),
+            layout: Default::default(),
             sealed: Mutex::default(),
             publisher: Default::default(),
         }
@@ -168,13 +182,29 @@ impl DynamoDb {
         self.finder.lock().expect("nothing panics while it holds the lock")
     }
 
-    /// Refuses a table that no relay can use. Looks at it once.
-    async fn require_fit(&self) -> Result<(), StoreError> {
-        let look = async || match self.client.layout(&self.address().table).await? {
-            Some(layout) => self.client.check(&layout),
-            None => Ok(()),
+    fn written_since(&self) -> MutexGuard<'_, Option<BTreeSet<Position>>> {
+        self.written_since.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn tenure(&self) -> MutexGuard<'_, Tenure> {
+        self.tenure.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn sizes(&self) -> MutexGuard<'_, Sizes> {
+        self.sizes.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// The table as it is. Refuses one that no relay can use. Looks at it once.
+    async fn layout(&self) -> Result<&Layout, StoreError> {
+        const OPERATION: &str = "look at the table";
+        let look = async || {
+            let found = self.client.layout(&self.address().table).await?;
+            let missing = || Failure::Missing("there is no such table".to_owned());
+            let layout = found.ok_or_else(|| missing().into_error(OPERATION))?;
+            self.client.check(&layout)?;
+            Ok(layout)
         };
-        self.fits.get_or_try_init(look).await.map(|()| ())
+        self.layout.get_or_try_init(look).await
     }
 }
 
@@ -200,7 +230,7 @@ impl StateOutbox for DynamoDb {
     }
 
     async fn share_state(&self, request: Share) -> Result<Shared, StoreError> {
-        self.require_fit().await?;
+        self.layout().await?;
         self.share(&request).await
     }
 

@@ -7,7 +7,7 @@
 use super::{MAX_BYTES, OPERATION, Publisher, waves::parts};
 use crate::{
     DynamoDb, MAX_ACTIONS,
-    batch::{AT_ONCE, MOST_WRITTEN, Pauses},
+    batch::{AT_ONCE, MOST_WRITTEN, Pauses, is_mostly_left},
     client::Client,
     error::Failure,
     item::{Item, name::MESSAGE_ID, size, stamp},
@@ -16,6 +16,7 @@ use crate::{
 };
 use aws_sdk_dynamodb::{
     error::{BuildError, SdkError},
+    operation::batch_write_item::BatchWriteItemOutput,
     types::{Put, PutRequest, ReturnConsumedCapacity, TransactWriteItem, WriteRequest},
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -88,7 +89,13 @@ impl DynamoDb {
             let request = request
                 .request_items(table, batch.clone())
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            match self.client.call_once(OPERATION, || request.clone().send()).await {
+            let sent = batch.len();
+            let is_throttled = |answer: &BatchWriteItemOutput| {
+                let left = answer.unprocessed_items().and_then(|left| left.get(table));
+                is_mostly_left(left.map_or(0, Vec::len), sent)
+            };
+            let answer = self.client.call_once(OPERATION, || request.clone().send(), is_throttled);
+            match answer.await {
                 Ok(answer) => {
                     let mut left = answer.unprocessed_items.unwrap_or_default();
                     batch = left.remove(table).unwrap_or_default();

@@ -85,6 +85,10 @@ struct Pass {
     next: Instant,
     /// The last page that was read ended a pass that has found nothing new.
     has_ended: bool,
+    /// When the first of the messages may be read that it has left where they are.
+    left: Option<Instant>,
+    /// The same of the pass before it.
+    left_before: Option<Instant>,
 }
 
 /// One query.
@@ -213,6 +217,11 @@ impl Backlog {
         Plan { queries, page }
     }
 
+    /// The pass comes by messages that must wait, the first of them for so long.
+    pub fn leave(&mut self, wait: Duration, now: Instant) {
+        self.pass.left = self.pass.left.into_iter().chain([now + wait]).min();
+    }
+
     /// A page of the pass was read. These of it are new to this relay, and old enough. Returns whether everything
     /// that is outstanding fits into one page.
     pub fn passed<'a>(
@@ -239,8 +248,8 @@ impl Backlog {
             return false;
         }
         let is_all = pass.pages == 1;
-        let has_ended = !pass.found;
-        *pass = Pass { is_first: false, has_ended, ..Pass::first(now + pause) };
+        let (has_ended, left_before) = (!pass.found, pass.left);
+        *pass = Pass { is_first: false, has_ended, left_before, ..Pass::first(now + pause) };
         is_all
     }
 
@@ -294,7 +303,8 @@ impl Backlog {
         self.topics.iter().any(|(name, topic)| topic.is_open() && wants(name))
     }
 
-    /// How long until something can be read; `None` if all was read and a pass has found nothing new.
+    /// How long until something can be read; `None` if all was read and a pass has found nothing new, and nothing that
+    /// must wait.
     pub fn wait(
         &self,
         wants: impl Fn(&str) -> bool,
@@ -303,6 +313,9 @@ impl Backlog {
         let again = |shard: &Shard| Some(shard.again?.since(ticks));
         let wanted = || self.topics.iter().filter(|(name, _)| wants(name)).map(|(_, topic)| topic);
         let soonest = wanted().flat_map(|topic| topic.shards.values().filter_map(again)).min();
+        let left = self.pass.left.into_iter().chain(self.pass.left_before).min();
+        let left = left.map(|at| at.saturating_duration_since(now));
+        let soonest = soonest.into_iter().chain(left).min();
         if self.pass.has_ended {
             return soonest;
         }
@@ -313,7 +326,9 @@ impl Backlog {
 
 impl Pass {
     fn first(now: Instant) -> Self {
-        Self { from: None, pages: 0, is_first: true, found: false, next: now, has_ended: false }
+        let (left, left_before) = (None, None);
+        let (is_first, found, has_ended) = (true, false, false);
+        Self { from: None, pages: 0, is_first, found, next: now, has_ended, left, left_before }
     }
 }
 

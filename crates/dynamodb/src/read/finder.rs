@@ -120,6 +120,13 @@ impl Finder {
         }
     }
 
+    /// Of a page of the index of all topics, some messages must wait, the first for so long.
+    pub(super) fn leave(&mut self, wait: Duration, now: Instant) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.leave(wait, now);
+        }
+    }
+
     /// A page of the index of all topics was read. These of it are new.
     pub(super) fn passed<'a>(
         &mut self,

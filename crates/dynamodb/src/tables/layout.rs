@@ -91,6 +91,14 @@ impl Layout {
         ))
     }
 
+    /// The index of delivered messages by shard, by whatever name.
+    pub fn delivered(&self, names: &Indexes) -> Option<&str> {
+        let [_, _, wanted, _] = wanted(names);
+        let fits = |index: &&Index| index.has_all && wanted.is_by(&index.keys);
+        let named = self.indexes.iter().filter(fits).find(|index| index.name == names.delivered);
+        named.or_else(|| self.indexes.iter().find(fits)).map(|index| index.name.as_str())
+    }
+
     /// The first index that it lacks. DynamoDB adds one at a time.
     pub fn lacks(&self, names: &Indexes) -> Option<Wanted> {
         wanted(names).into_iter().find_map(|wanted| self.lacks_index(wanted))
@@ -99,7 +107,7 @@ impl Layout {
     /// An index that it lacks, under the name that it gets.
     pub fn lacks_index(&self, mut wanted: Wanted) -> Option<Wanted> {
         let fits = |index: &Index| index.has_all && wanted.is_by(&index.keys);
-        // Nothing reads delivered messages by the name of this index: any that fits will do.
+        // Delivered messages are read by whatever index fits.
         let by_keys = wanted.range == DELIVERY_TIME && wanted.hash == TOPIC_SHARD;
         if self.indexes.iter().any(|index| fits(index) && (by_keys || index.name == wanted.name)) {
             return None;

@@ -9,6 +9,7 @@ mod ttl;
 mod wait;
 
 pub use found::FoundTables;
+pub(crate) use layout::Layout;
 pub use script::{script, script_unseen};
 
 /// The side table's keys.

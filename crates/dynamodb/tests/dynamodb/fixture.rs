@@ -149,8 +149,17 @@ impl Running {
 
 /// Relays until nothing is left.
 pub async fn drain(store: Arc<DynamoDb>, sink: &Arc<Recorder>) -> RelayReport {
+    drain_with_lease(store, sink, LEASE).await
+}
+
+/// The same with a lease of which few renewals are counted, however long it takes.
+pub async fn drain_with_lease(
+    store: Arc<DynamoDb>,
+    sink: &Arc<Recorder>,
+    lease: Duration,
+) -> RelayReport {
     let name = format!("relay {}", rand::random::<u64>());
-    let running = Running::with(store, &name, sink, LEASE, true);
+    let running = Running::with(store, &name, sink, lease, true);
     tokio::time::timeout(Duration::from_secs(120), running.run).await.unwrap().unwrap().unwrap()
 }
 

@@ -3,11 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod aside;
+mod delay;
 mod fixture;
+mod hand;
 mod leases;
 mod order;
 mod publish;
 mod repeat;
+mod replay;
 mod requests;
+mod retain;
+mod settle;
 mod sink;
+mod steer;
 mod tables;

@@ -1,6 +1,6 @@
 //! How many requests it takes.
 
-use crate::fixture::{Fixture, drain, message, recorder};
+use crate::fixture::{Fixture, drain, drain_with_lease, message, recorder};
 use std::time::Duration;
 use tidegate_core::{
     NewMessage, Outbox, Publish, WorkerId,
@@ -52,7 +52,7 @@ async fn reading_and_publishing_take_few_requests() {
     assert!(published.total().requests <= 100, "{published:?}");
     fixture.proxy.reset_counters();
     let sink = recorder();
-    drain(fixture.open(""), &sink).await;
+    drain_with_lease(fixture.open(""), &sink, Duration::from_secs(20)).await;
     let counters = fixture.proxy.counters();
     assert_eq!(sink.got().len(), 2_000);
     assert_eq!(counters.of("UpdateItem").requests.saturating_sub(2_000) / 20, 0, "{counters:?}");

@@ -50,3 +50,19 @@ fn lanes_are_doubted_for_as_long_as_indexes_lag() {
     look(&mut finder, now + INDEX_LAG * 2);
     assert!(!finder.must_verify(Lane(3)));
 }
+
+/// Also if the last page is empty.
+#[test]
+fn what_a_pass_leaves_where_it_is_is_waited_for() {
+    let (mut finder, now) = (Finder::default(), Instant::now());
+    let next = Item::from([("at".to_owned(), crate::item::number(1))]);
+    let second = now + Duration::from_secs(1);
+    finder.saw_some([].into_iter(), 3, now);
+    finder.leave(Duration::from_secs(9), now);
+    finder.passed([].into_iter(), Some(next.clone()), now);
+    finder.passed([].into_iter(), None, now);
+    assert_eq!(finder.wait(|_| true, (Ticks(0), second)), Some(Duration::from_secs(8)));
+    finder.passed([].into_iter(), Some(next), second);
+    finder.passed([].into_iter(), None, second);
+    assert_eq!(finder.wait(|_| true, (Ticks(0), second)), None, "it is not there any more");
+}
