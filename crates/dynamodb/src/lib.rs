@@ -60,8 +60,8 @@ use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
-        StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Publishing,
+        Reads, Relays, Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
     },
 };
@@ -196,6 +196,16 @@ impl StateOutbox for DynamoDb {
             clock: WhoseClock::Relay,
             relays: Relays::Many,
             largest_transaction: Some(MAX_ACTIONS),
+            publishing: Some(Publishing {
+                largest_payload: item::LARGEST_PAYLOAD,
+                adds_headers: true,
+                counted: publish::COUNTED,
+            }),
+            // A mark is one update of one item, and looks at no lease.
+            late_marks: LateMarks::Kept,
+            lines: Lines::InRelay,
+            listing: Listing::ByPlace,
+            retention: true,
             batches: false,
             habits: HABITS,
         }

@@ -124,6 +124,8 @@ impl DynamoDb {
         messages.retain(|message| {
             items.get(&message.name).and_then(decode).is_some_and(|it| is_sent(&it))
         });
+        // An index has an order of its own.
+        messages.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(messages)
     }
 

@@ -2,12 +2,15 @@
 
 use crate::fixture::Handles;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex},
 };
 use tidegate_core::{
-    Fence, MessageId, OutboxStore,
-    outbox::{Lane, LaneLease, OutboxCapabilities, Reads},
+    Fence, Message, MessageId, OutboxStore,
+    outbox::{
+        Lane, LaneLease, LateMarks, Lines, Listing, OutboxCapabilities, Publishing, Reads,
+        WhoseClock,
+    },
 };
 
 /// An outbox to work on. Clones share it.
@@ -33,8 +36,45 @@ impl Bench {
         self.store.outbox_capabilities()
     }
 
+    pub(crate) fn publishing(&self) -> Option<Publishing> {
+        self.capabilities().publishing
+    }
+
     pub(crate) fn is_log(&self) -> bool {
         self.capabilities().reads == Reads::Log
+    }
+
+    /// Whether the store itself knows which message of a key is next.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.capabilities().lines == Lines::InStore
+    }
+
+    /// Whether what a relay delivered is done although it has lost the lane.
+    pub(crate) fn keeps_late_marks(&self) -> bool {
+        self.capabilities().late_marks == LateMarks::Kept
+    }
+
+    pub(crate) fn lists_by_id(&self) -> bool {
+        self.capabilities().listing == Listing::ById
+    }
+
+    /// Lanes that a settlement names as lost if all of its lanes are, and these are the messages that it sets aside, or
+    /// that were before.
+    pub(crate) fn late_of<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> Vec<Lane> {
+        if !self.keeps_late_marks() {
+            return Lane::all().collect();
+        }
+        let lanes: BTreeSet<Lane> = messages.into_iter().map(|message| message.lane).collect();
+        lanes.into_iter().collect()
+    }
+
+    /// How often a relay shares until it has what another one had whose lease is over: without a clock in the store, it
+    /// must have seen the other one stand still.
+    pub(crate) fn looks(&self) -> usize {
+        match self.capabilities().clock {
+            WhoseClock::Store => 1,
+            WhoseClock::Relay => 2,
+        }
     }
 
     /// Messages were published through this bench.

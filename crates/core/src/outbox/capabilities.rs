@@ -1,8 +1,10 @@
 //! What an outbox can do, as data.
 
+use crate::limits::MAX_PAYLOAD_BYTES;
 use std::time::Duration;
 
-/// What an outbox can do. Relays, the command line and the conformance suite go by it.
+/// What an outbox can do. Relays, the command line and the conformance suite go by it. A store need not imitate what
+/// it cannot have: it says so here, and in its own documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxCapabilities {
     /// For messages: `memory`, `sqlite`, `postgres`, `dynamodb`.
@@ -17,6 +19,16 @@ pub struct OutboxCapabilities {
     pub relays: Relays,
     /// At most so many messages are published or settled in one transaction; `None`: any number.
     pub largest_transaction: Option<usize>,
+    /// What Tidegate can publish; `None`: the application writes the table, and only the application.
+    pub publishing: Option<Publishing>,
+    /// What becomes of messages that a relay settles as done after it has lost their lanes.
+    pub late_marks: LateMarks,
+    /// Who knows which message of a key is next.
+    pub lines: Lines,
+    /// How what was set aside is listed.
+    pub listing: Listing,
+    /// Whether messages that were sent can be read and removed.
+    pub retention: bool,
     /// Whether the store has batches beside its outbox.
     pub batches: bool,
     /// What a relay does unless it is told otherwise.
@@ -41,12 +53,51 @@ pub enum KeyOrder {
     If(&'static str),
 }
 
+/// What can be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publishing {
+    /// A payload of so many bytes is held whatever else is in the message.
+    pub largest_payload: usize,
+    /// Whether messages are read with more headers than they were published with.
+    pub adds_headers: bool,
+    /// A limit on outstanding messages is checked against a count that may be so old.
+    pub counted: Duration,
+}
+
+/// What becomes of messages that a relay settles as done after it has lost their lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateMarks {
+    /// Nothing is changed, and the lanes are named. Whoever has the lanes delivers the messages again.
+    Refused,
+    /// They are done, for they were delivered; lanes are named only if something of theirs is set aside.
+    Kept,
+}
+
+/// Who knows which message of a key is next among those that were set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// The store. What is listed shows it, and what people decide is heeded at once.
+    InStore,
+    /// The relay that has the lane. What is listed shows a message as it was when it was set aside, and what people
+    /// decide is heeded when the relay says next that it lives.
+    InRelay,
+}
+
+/// How what was set aside is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// In the order of ids.
+    ById,
+    /// In an order of the store's own, always the same one.
+    ByPlace,
+}
+
 /// Whose clock decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhoseClock {
     /// The store's.
     Store,
-    /// The relay's: the store has none.
+    /// Each relay's own: the store has none. A relay is gone when another one has seen it stand still for its lease.
     Relay,
 }
 
@@ -74,6 +125,14 @@ impl Default for Habits {
     }
 }
 
+impl Publishing {
+    /// All that a message may be is held as it is, and counts are exact.
+    pub const fn of_all() -> Self {
+        let (adds_headers, counted) = (false, Duration::ZERO);
+        Self { largest_payload: MAX_PAYLOAD_BYTES, adds_headers, counted }
+    }
+}
+
 impl OutboxCapabilities {
     /// A log in a database with a clock and transactions of any size.
     pub const fn log(name: &'static str, habits: Habits) -> Self {
@@ -84,6 +143,11 @@ impl OutboxCapabilities {
             clock: WhoseClock::Store,
             relays: Relays::Many,
             largest_transaction: None,
+            publishing: Some(Publishing::of_all()),
+            late_marks: LateMarks::Refused,
+            lines: Lines::InStore,
+            listing: Listing::ById,
+            retention: true,
             batches: true,
             habits,
         }

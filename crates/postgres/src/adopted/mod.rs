@@ -41,8 +41,8 @@ use take_over::TakeOver;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
-        StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Reads, Relays,
+        Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{self, Marks, PendingRequest, ReadMessages},
     },
 };
@@ -154,6 +154,11 @@ impl StateOutbox for Adopted {
             clock: WhoseClock::Store,
             relays: Relays::One,
             largest_transaction: None,
+            publishing: None,
+            late_marks: LateMarks::Refused,
+            lines: Lines::InStore,
+            listing: Listing::ById,
+            retention: false,
             batches: false,
             habits: Habits::default(),
         }

@@ -16,7 +16,9 @@ pub async fn unprocessed(tables: &Tables, messages: usize, judge: &mut Judge) ->
     bench.proxy.set_faults(Faults { unprocessed: 0.4, ..Faults::default() });
     bench.publish(messages, messages, 5).await?;
     let sink = Arc::new(Recording::default());
-    Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?.end().await?;
+    Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?
+        .end()
+        .await?;
     let lost = messages - sink.seen().times.len().min(messages);
     judge.check("unprocessed: lost", Some(lost as f64), Bound::AtMost, 0.0);
     bench.drop().await
@@ -28,7 +30,8 @@ pub async fn throttled(tables: &Tables, messages: usize, judge: &mut Judge) -> R
     bench.publish(messages, messages, 5).await?;
     bench.proxy.set_faults(Faults { throttled: [("UpdateItem", 0.5)].into(), ..Faults::default() });
     let sink = Arc::new(Recording::default());
-    let relay = Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?;
+    let relay =
+        Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?;
     sleep(Duration::from_secs(10)).await;
     bench.proxy.set_faults(Faults::default());
     relay.end().await?;

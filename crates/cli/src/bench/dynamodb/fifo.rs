@@ -138,5 +138,7 @@ impl Queue {
 
 fn attribute(message: &Message, name: MessageSystemAttributeName) -> Result<&str> {
     let found = message.attributes.as_ref().and_then(|all| all.get(&name));
-    found.map(String::as_str).with_context(|| format!("a received message has no {}", name.as_str()))
+    found
+        .map(String::as_str)
+        .with_context(|| format!("a received message has no {}", name.as_str()))
 }

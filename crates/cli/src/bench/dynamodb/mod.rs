@@ -138,7 +138,9 @@ pub async fn measure(args: &DynamoArgs, url: &str) -> Result<Report> {
                 fifo::measure(&tables, endpoint, args.messages, &mut judge).await?;
             }
             None if args.only.is_empty() => eprintln!("not measured: fifo, which needs --sqs"),
-            None => bail!("`--only fifo` needs a server that plays SQS: name it with --sqs ENDPOINT"),
+            None => {
+                bail!("`--only fifo` needs a server that plays SQS: name it with --sqs ENDPOINT")
+            }
         }
     }
     Ok(Report { rows, verdicts: judge.verdicts })

@@ -99,7 +99,9 @@ pub async fn relay(
     let published = Row::new("publish", messages, &bench.proxy.counters());
     bench.proxy.reset_counters();
     let sink = Arc::new(Recording::default());
-    Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?.end().await?;
+    Running::start(bench.open("").await?, sink.clone(), |options| options.drain = true)?
+        .end()
+        .await?;
     ensure!(sink.seen().times.len() == messages, "not every message was delivered");
     let counters = bench.proxy.counters();
     let of = |operations: &[&str]| {

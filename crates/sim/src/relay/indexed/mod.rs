@@ -35,8 +35,9 @@ use table::Leases;
 use tidegate_core::{
     Fence, MessageId, Position, StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, Lane, LaneLease, OutboxCapabilities, Reads, Relays, Route,
-        Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, KeyOrder, Lane, LaneLease, LateMarks, Lines, Listing, OutboxCapabilities,
+        Publishing, Reads, Relays, Route, Settled, Share, Shared, StateOutbox, TroubleNote,
+        WhoseClock,
         by_state::{AsideBook, AsideRow, Marks, Pending, PendingRequest, ReadMessages, Row},
     },
 };
@@ -264,6 +265,11 @@ impl StateOutbox for Client {
             clock: WhoseClock::Relay,
             relays: Relays::Many,
             largest_transaction: Some(100),
+            publishing: Some(Publishing::of_all()),
+            late_marks: LateMarks::Refused,
+            lines: Lines::InStore,
+            listing: Listing::ById,
+            retention: true,
             batches: false,
             habits: Habits::default(),
         }
