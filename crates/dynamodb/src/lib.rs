@@ -60,7 +60,7 @@ use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Publishing,
+        GiveBack, Habits, Ids, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Publishing,
         Reads, Relays, Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
     },
@@ -204,6 +204,7 @@ impl StateOutbox for DynamoDb {
             // A mark is one update of one item, and looks at no lease.
             late_marks: LateMarks::Kept,
             lines: Lines::InRelay,
+            ids: Ids::Published,
             listing: Listing::ByPlace,
             retention: true,
             batches: false,

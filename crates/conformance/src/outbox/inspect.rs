@@ -10,8 +10,8 @@ use std::{cmp::Reverse, collections::BTreeSet};
 use tidegate_core::{
     MessageId,
     outbox::{
-        Aside, AuditLine, DeadGroup, Decision, OnDead, Selection, SteerPage, Stuck, StuckQuery,
-        StuckState, TopicStatus,
+        Aside, AuditLine, DeadGroup, Decision, Ids, OnDead, Selection, SteerPage, Stuck,
+        StuckQuery, StuckState, TopicStatus,
     },
 };
 
@@ -146,7 +146,12 @@ pub(crate) async fn a_message_is_found_whatever_became_of_it(bench: Bench) {
     let find = async |id| bench.store.message(id).await.expect("look for a message");
     let step = relay.step().to(read[1].position).aside(&read[1], dead(OnDead::Skip));
     step.send().await;
-    for (message, sent) in read.iter().zip([true, false, false]) {
+    let known = match bench.capabilities().ids {
+        Ids::Published => 0..3,
+        Ids::SetAside => 1..2,
+    };
+    for (message, sent) in read.iter().zip([true, false, false]).skip(known.start).take(known.len())
+    {
         let found = find(message.id.clone()).await.expect("it is still there");
         assert_eq!(unplaced(&[found.message]), unplaced(std::slice::from_ref(message)));
         assert_eq!(found.sent, sent, "one was sent, one is dead, one waits");

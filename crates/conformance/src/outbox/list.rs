@@ -25,7 +25,7 @@ fn by_state(capabilities: &OutboxCapabilities) -> bool {
     capabilities.reads == Reads::ByState
 }
 
-/// Several relays have lanes at a time.
+/// Several relays have lanes at a time: a lane can be lost, and others not.
 fn shared(capabilities: &OutboxCapabilities) -> bool {
     capabilities.relays == Relays::Many
 }
@@ -99,7 +99,7 @@ macro_rules! __each_outbox_case {
                 what_was_set_aside_beyond_a_lag_is_told(log);
             outbox_settle:
                 cursors_move_on_and_never_back(log),
-                late_lanes_change_nothing_while_others_apply(every),
+                late_lanes_change_nothing_while_others_apply(shared),
                 a_late_copy_of_an_earlier_settlement_changes_nothing(every),
                 what_was_dropped_is_not_set_aside_again(every),
                 a_relay_that_lost_its_lanes_changes_nothing(every),

@@ -25,6 +25,8 @@ pub struct OutboxCapabilities {
     pub late_marks: LateMarks,
     /// Who knows which message of a key is next.
     pub lines: Lines,
+    /// From when on a message is known by its id.
+    pub ids: Ids,
     /// How what was set aside is listed.
     pub listing: Listing,
     /// Whether messages that were sent can be read and removed.
@@ -81,6 +83,15 @@ pub enum Lines {
     /// The relay that has the lane. What is listed shows a message as it was when it was set aside, and what people
     /// decide is heeded when the relay says next that it lives.
     InRelay,
+}
+
+/// From when on a message is known by its id, and found by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ids {
+    /// When it is published, and as long as it is stored.
+    Published,
+    /// While it is set aside: its id is the position that it has then.
+    SetAside,
 }
 
 /// How what was set aside is listed.
@@ -146,6 +157,7 @@ impl OutboxCapabilities {
             publishing: Some(Publishing::of_all()),
             late_marks: LateMarks::Refused,
             lines: Lines::InStore,
+            ids: Ids::Published,
             listing: Listing::ById,
             retention: true,
             batches: true,

@@ -41,8 +41,8 @@ use take_over::TakeOver;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Reads, Relays,
-        Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Reads,
+        Relays, Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{self, Marks, PendingRequest, ReadMessages},
     },
 };
@@ -157,6 +157,7 @@ impl StateOutbox for Adopted {
             publishing: None,
             late_marks: LateMarks::Refused,
             lines: Lines::InStore,
+            ids: Ids::SetAside,
             listing: Listing::ById,
             retention: false,
             batches: false,
