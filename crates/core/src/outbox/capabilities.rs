@@ -1,11 +1,11 @@
 //! What an outbox can do, as data.
 
 use crate::limits::MAX_PAYLOAD_BYTES;
-use std::time::Duration;
+use std::{borrow::Cow, fmt, time::Duration};
 
 /// What an outbox can do. Relays, the command line and the conformance suite go by it. A store need not imitate what
 /// it cannot have: it says so here, and in its own documentation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxCapabilities {
     /// For messages: `memory`, `sqlite`, `postgres`, `dynamodb`.
     pub name: &'static str,
@@ -46,13 +46,15 @@ pub enum Reads {
     ByState,
 }
 
-/// Whether messages of a key come in the order in which they were published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether messages of a key come in the order in which they were published. Shown, it is a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
     /// Always.
     Promised,
     /// If this holds.
-    If(&'static str),
+    If(Cow<'static, str>),
+    /// Never, because of this.
+    Never(Cow<'static, str>),
 }
 
 /// What can be published.
@@ -144,7 +146,42 @@ impl Publishing {
     }
 }
 
+impl fmt::Display for KeyOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ORDER: &str =
+            "messages of a key are delivered in the order in which they were published";
+        match self {
+            Self::Promised => f.write_str(ORDER),
+            Self::If(condition) => write!(f, "{ORDER}, if {condition}"),
+            Self::Never(reason) => write!(f, "messages are delivered in no order: {reason}"),
+        }
+    }
+}
+
 impl OutboxCapabilities {
+    /// What people should know about it when a relay starts, a sentence each; nothing about a store that can do all.
+    pub fn remarks(&self) -> Vec<String> {
+        let order = (self.order != KeyOrder::Promised).then(|| self.order.to_string());
+        let relays = match self.relays {
+            Relays::Many => None,
+            Relays::One => Some("one relay at a time delivers it; others stand by"),
+        };
+        let clock = match self.clock {
+            WhoseClock::Store => None,
+            WhoseClock::Relay => Some(
+                "the store has no clock: relays go by their own, and take over what another one had when they have seen \
+                 it stand still for its lease",
+            ),
+        };
+        order.into_iter().chain(relays.into_iter().chain(clock).map(str::to_owned)).collect()
+    }
+
+    /// Why a command that needs batches refuses it; `None` if it has batches.
+    pub fn without_batches(&self) -> Option<String> {
+        let name = self.name;
+        (!self.batches).then(|| format!("a {name}: store is an outbox and has no batches"))
+    }
+
     /// A log in a database with a clock and transactions of any size.
     pub const fn log(name: &'static str, habits: Habits) -> Self {
         Self {
@@ -163,5 +200,31 @@ impl OutboxCapabilities {
             batches: true,
             habits,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_what_a_store_cannot_do() {
+        let log = OutboxCapabilities::log("sqlite", Habits::default());
+        assert_eq!((log.remarks(), log.without_batches()), (Vec::new(), None));
+        let poor = OutboxCapabilities {
+            name: "poor",
+            order: KeyOrder::If("clocks agree".into()),
+            clock: WhoseClock::Relay,
+            relays: Relays::One,
+            batches: false,
+            ..log
+        };
+        let [order, relays, clock] = &poor.remarks()[..] else { panic!("{:?}", poor.remarks()) };
+        assert!(order.ends_with("were published, if clocks agree"), "{order}");
+        assert!(relays.contains("one relay at a time") && clock.contains("has no clock"));
+        let refusal = poor.without_batches().expect("it has none");
+        assert_eq!(refusal, "a poor: store is an outbox and has no batches");
+        let never = KeyOrder::Never("it has no time".into());
+        assert_eq!(never.to_string(), "messages are delivered in no order: it has no time");
     }
 }

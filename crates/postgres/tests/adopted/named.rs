@@ -176,7 +176,7 @@ impl Publish for Named {
         let topics: Vec<&str> = messages.iter().map(|it| it.topic.as_str()).collect();
         let keys: Vec<Option<&str>> = messages.iter().map(|it| it.key.as_deref()).collect();
         let payloads: Vec<&[u8]> = messages.iter().map(|it| it.payload.as_slice()).collect();
-        let types: Vec<&str> = messages.iter().map(|it| declared(it)).collect();
+        let types: Vec<&str> = messages.iter().map(declared).collect();
         let headers: Vec<String> = messages.iter().map(bag).collect();
         let client = self.application.database.client().await;
         let columns: [&(dyn ToSql + Sync); 6] =

@@ -260,7 +260,9 @@ impl StateOutbox for Client {
             reads: Reads::ByState,
             order: match self.plan.keeps_order() {
                 true => KeyOrder::Promised,
-                false => KeyOrder::If("messages are read when they are older than lag and skew"),
+                false => {
+                    KeyOrder::If("messages are read when they are older than lag and skew".into())
+                }
             },
             clock: WhoseClock::Relay,
             relays: Relays::Many,
