@@ -41,7 +41,7 @@ enum Step {
     Due(usize, Vec<Fate>),
     /// The relay ends, and another one takes its lanes.
     HandOver,
-    /// The relay dies, and begins anew under its name.
+    /// The relay dies, and another one takes its lanes when its lease is over.
     Crash,
     RetryDead,
     DropDead,
@@ -194,8 +194,9 @@ impl Side {
                 self.relays += 1;
             }
             Step::Crash => {
-                let name = format!("relay {}", self.relays - 1);
-                self.relay = Relay::start(&self.bench, &name).await;
+                self.relay.share(AT_ONCE).await;
+                self.relay = Relay::succeed(&self.bench, &format!("relay {}", self.relays)).await;
+                self.relays += 1;
             }
             Step::RetryDead => seen.steered = self.steer(true).await,
             Step::DropDead => seen.steered = self.steer(false).await,
