@@ -48,6 +48,9 @@ pub(super) struct Harvest {
     pub next: Option<Duration>,
 }
 
+/// Messages that were done a short time ago and are looked up in one look, at most.
+const DOUBTS: usize = 100;
+
 /// What is new to a relay.
 struct View<'a> {
     known: &'a HashSet<Row>,
@@ -68,6 +71,8 @@ enum Judged {
     Young(Duration),
     /// … or not due before then.
     Later(Ticks),
+    /// It was done a short time ago: either the index lags, or somebody wants it again. It is looked up after so long.
+    Doubtful(Duration),
 }
 
 impl DynamoDb {
@@ -158,7 +163,9 @@ impl DynamoDb {
         let Page { mut seen, next } = self.client.scan_outstanding(segment).await?;
         let mut finder = self.finder();
         let wait = view.sift(&finder, &mut seen, &mut Fates::default());
-        finder.passed(seen.iter(), next, Instant::now());
+        let now = Instant::now();
+        wait.into_iter().for_each(|wait| finder.leave(wait, now));
+        finder.passed(seen.iter(), next, now);
         seen.retain(|seen| seen.found.shard.is_empty());
         Ok((seen, wait))
     }
@@ -183,7 +190,9 @@ impl DynamoDb {
         };
         let (parts, doubtful) = {
             let finder = self.finder();
-            let is_doubtful = |it: &Seen| it.is_whole && finder.must_verify(it.found.lane);
+            let must_verify =
+                |it: &Seen| finder.must_verify(it.found.lane) || finder.recent.contains(&it.row);
+            let is_doubtful = |it: &Seen| it.is_whole && must_verify(it);
             (ids(&|it| !it.is_whole), ids(&is_doubtful))
         };
         if parts.is_empty() && doubtful.is_empty() {
@@ -198,15 +207,19 @@ impl DynamoDb {
         .await?;
         let doubtful: HashSet<String> = doubtful.into_iter().collect();
         let time_of = |item| get_number(item, OUTSTANDING).map(Ticks);
-        seen.retain_mut(|seen| {
+        let is_done = |seen: &mut Seen| {
             let id = &seen.found.id;
             if !seen.is_whole {
                 let found = whole.remove(id).and_then(|item| decode(&item));
                 let found = found.filter(|found| found.outstanding == Some(seen.outstanding));
-                return found.map(|found| seen.found = found).is_some();
+                return found.map(|found| seen.found = found).is_none();
             }
-            !doubtful.contains(id) || present.get(id).and_then(time_of) == Some(seen.outstanding)
-        });
+            doubtful.contains(id) && present.get(id).and_then(time_of) != Some(seen.outstanding)
+        };
+        let done: Vec<Row> = seen.extract_if(.., is_done).map(|seen| seen.row).collect();
+        let (mut finder, now) = (self.finder(), Instant::now());
+        done.iter().for_each(|row| finder.recent.is_done(row, now));
+        seen.iter().for_each(|seen| finder.recent.is_outstanding(&seen.row));
         Ok(seen)
     }
 }
@@ -214,10 +227,15 @@ impl DynamoDb {
 impl View<'_> {
     /// Keeps what is new. Returns when the first of those that must wait is old enough, or due.
     fn sift(&self, finder: &Finder, seen: &mut Vec<Seen>, fates: &mut Fates) -> Option<Duration> {
-        let mut next = None::<Duration>;
+        let (mut next, mut doubts) = (None::<Duration>, 0);
         seen.retain(|seen| {
             let wait = match self.judge(finder, seen) {
                 Judged::New => return true,
+                Judged::Doubtful(wait) if wait.is_zero() && doubts < DOUBTS => {
+                    doubts += 1;
+                    return true;
+                }
+                Judged::Doubtful(wait) => wait,
                 Judged::Passed => return false,
                 Judged::Young(wait) => wait,
                 Judged::Later(at) => {
@@ -232,9 +250,11 @@ impl View<'_> {
     }
 
     fn judge(&self, finder: &Finder, seen: &Seen) -> Judged {
-        let is_known = self.known.contains(&seen.row) || finder.recent.contains(&seen.row);
-        if is_known || !self.lanes.contains(&seen.found.lane) {
+        if self.known.contains(&seen.row) || !self.lanes.contains(&seen.found.lane) {
             return Judged::Passed;
+        }
+        if let Some(wait) = finder.recent.doubt(&seen.row, Instant::now()) {
+            return Judged::Doubtful(wait);
         }
         if seen.outstanding > self.youngest {
             return Judged::Young(seen.outstanding.after(self.min_age).since(self.now));

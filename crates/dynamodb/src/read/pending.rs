@@ -3,7 +3,7 @@
 use super::{Seen, find::OPERATION, parse};
 use crate::{
     DynamoDb,
-    aside::Place,
+    aside::{Part, Place},
     item::{Found, decode},
     ticks::Ticks,
 };
@@ -22,6 +22,9 @@ use tidegate_core::{
 
 /// Messages that were set aside and are fetched at once.
 const FETCHED: usize = MAX_BEHIND;
+
+/// When it is looked again for a message whose record must go first.
+const SOON: Duration = Duration::from_millis(50);
 
 /// More than so many waiting messages are not held in memory: no more are read until some are done.
 const MOST_WAITING: usize = 500_000;
@@ -42,8 +45,13 @@ impl DynamoDb {
         }
         let mut harvest = self.find(request).await?;
         let found = harvest.seen.len();
+        let (seen, still_aside) = self.take_back(harvest.seen, &mut pending.gone).await?;
+        if !still_aside.is_empty() {
+            pending.next_due = pending.next_due.into_iter().chain([SOON]).min();
+        }
         let readings = &mut pending.readings;
-        harvest.fates.left = give_out(harvest.seen, readers, request.claim.most_bytes, readings);
+        harvest.fates.left = give_out(seen, readers, request.claim.most_bytes, readings);
+        harvest.fates.left.extend(still_aside);
         let now = (Ticks::now(), Instant::now());
         let mut finder = self.finder();
         finder.read(&harvest.shards, &harvest.fates, now.1);
@@ -55,6 +63,38 @@ impl DynamoDb {
         let next = harvest.next.into_iter().chain(finder.wait(wants, now));
         pending.next_due = pending.next_due.into_iter().chain(next).min();
         Ok(pending)
+    }
+
+    /// Somebody made messages outstanding again that were set aside: they are delivered as such, and their records
+    /// go. Those of which this relay knows are gone first, because they may hold their keys; they and what follows them are
+    /// returned by name, and read again afterwards.
+    async fn take_back(
+        &self,
+        seen: Vec<Seen>,
+        gone: &mut Vec<(Lane, Position)>,
+    ) -> Result<(Vec<Seen>, HashSet<Row>), StoreError> {
+        let (mut fresh, mut still_aside) = (Vec::new(), HashSet::new());
+        let mut keys = HashSet::new();
+        for it in seen {
+            let key = &it.found.message.key;
+            if key.as_ref().is_some_and(|key| keys.contains(key)) {
+                still_aside.insert(it.row);
+                continue;
+            }
+            let place = it.found.aside.as_deref().and_then(Place::of_mark);
+            if let Some(place) = place {
+                if self.book().get(place.position).is_some_and(|row| row.row == it.row) {
+                    gone.push((place.lane, place.position));
+                    keys.extend(key.clone());
+                    still_aside.insert(it.row);
+                    continue;
+                }
+                self.client.delete_record(OPERATION, place).await?;
+            }
+            self.sizes().note(&it.row, it.found.lane, it.found.bytes);
+            fresh.push(it);
+        }
+        Ok((fresh, still_aside))
     }
 
     /// Messages that were set aside and are due, those that are gone, and when the next is due.
@@ -80,6 +120,7 @@ impl DynamoDb {
                 match found.filter(|found| is_aside(found, row.lane, *position)) {
                     None => gone.push((row.lane, *position)),
                     Some(found) => {
+                        self.sizes().note(&row.row, row.lane, found.bytes);
                         bytes += found.message.payload.len();
                         due.push(found.message(*position, origin(row)));
                     }
@@ -95,9 +136,9 @@ impl DynamoDb {
 
 /// Whether a message is still set aside there. Somebody else may have delivered or removed it.
 fn is_aside(found: &Found, lane: Lane, position: Position) -> bool {
-    let place = found.aside.as_deref().and_then(Place::parse);
-    let expected = Place::of(crate::aside::Part::Waiting, lane, position);
-    !found.is_delivered && place.is_some_and(|place| place == expected)
+    let place = found.aside.as_deref().and_then(Place::of_mark);
+    let expected = Place::of(Part::Waiting, lane, position);
+    !found.is_delivered && found.outstanding.is_none() && place == Some(expected)
 }
 
 fn origin(row: &AsideRow) -> Origin {

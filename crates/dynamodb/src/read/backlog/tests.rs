@@ -79,6 +79,7 @@ impl World {
                 not_before: None,
                 is_delivered: false,
                 aside: None,
+                bytes: 0,
                 message,
                 problem: None,
             };
