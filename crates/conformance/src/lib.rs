@@ -15,8 +15,8 @@
 //!
 //! A store that has an outbox and nothing else gives a [`FreshOutbox`] and calls [`outbox_conformance!`]. Cases are picked
 //! by its [`OutboxCapabilities`]: `outbox/list.rs` says which case needs what. Cases that every outbox must pass ask
-//! `outbox/bench.rs` where stores may differ: how they list, who knows which message of a key is next, what counts of a
-//! relay that has lost its lanes. Ids are whatever they are, and positions whatever a claim gives. Random histories are
+//! `outbox/bench.rs` where stores may differ: how they list, who knows which message of a key is next, whose clock ends
+//! a lease. Ids are whatever they are, and positions whatever a claim gives. Random histories are
 //! compared with the memory store.
 //!
 //! ```

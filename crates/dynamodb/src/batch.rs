@@ -3,13 +3,17 @@
 use crate::{
     client::{Client, jittered},
     error::throttled,
-    item::{Item, get_text, name::MESSAGE_ID, text},
+    item::{self, Item, get_text, name::MESSAGE_ID, text},
 };
-use aws_sdk_dynamodb::types::{
-    DeleteRequest, KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest,
+use aws_sdk_dynamodb::{
+    operation::{batch_get_item::BatchGetItemOutput, batch_write_item::BatchWriteItemOutput},
+    types::{KeysAndAttributes, PutRequest, ReturnConsumedCapacity, WriteRequest},
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
 use tokio::time::{Instant, sleep};
 
@@ -38,24 +42,11 @@ impl Client {
         items: Vec<Item>,
     ) -> Result<(), StoreError> {
         let put = |item| {
-            let size = crate::item::size(&item);
+            let size = item::size(&item);
             let request = PutRequest::builder().set_item(Some(item)).build();
             request.map(|put| (WriteRequest::builder().put_request(put).build(), size))
         };
         self.write_all(operation, items.into_iter().map(put)).await
-    }
-
-    /// Removes messages from the table. On an error some of them may be gone.
-    pub(crate) async fn delete_all(
-        &self,
-        operation: &'static str,
-        ids: &[String],
-    ) -> Result<(), StoreError> {
-        let delete = |id: &String| {
-            let request = DeleteRequest::builder().key(MESSAGE_ID, text(id)).build();
-            request.map(|it| (WriteRequest::builder().delete_request(it).build(), id.len()))
-        };
-        self.write_all(operation, ids.iter().map(delete)).await
     }
 
     async fn write_all<E: std::fmt::Display>(
@@ -91,12 +82,19 @@ impl Client {
     ) -> Result<(), StoreError> {
         let mut pauses = Pauses::new(operation);
         loop {
+            let sent = batch.len();
             let request = self
                 .sdk
                 .batch_write_item()
                 .request_items(&self.address.table, batch)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = self.call(operation, || request.clone().send()).await;
+            let left = |it: &BatchWriteItemOutput| {
+                it.unprocessed_items()
+                    .and_then(|left| left.get(&self.address.table))
+                    .map_or(0, Vec::len)
+            };
+            let is_throttled = |it: &BatchWriteItemOutput| is_mostly_left(left(it), sent);
+            let answer = self.call_partly(operation, || request.clone().send(), is_throttled).await;
             let answer = answer.map_err(|failure| failure.into_error(operation))?;
             let mut left = answer.unprocessed_items.unwrap_or_default();
             batch = left.remove(&self.address.table).unwrap_or_default();
@@ -114,7 +112,10 @@ impl Client {
         ids: &[String],
         attributes: Option<&[&str]>,
     ) -> Result<HashMap<String, Item>, StoreError> {
-        let batches = ids.chunks(MOST_READ).map(<[String]>::to_vec);
+        // DynamoDB refuses a request that names one twice.
+        let distinct: BTreeSet<&String> = ids.iter().collect();
+        let ids: Vec<String> = distinct.into_iter().cloned().collect();
+        let batches: Vec<Vec<String>> = ids.chunks(MOST_READ).map(<[String]>::to_vec).collect();
         let read = stream::iter(batches)
             .map(|batch| self.get_batch(operation, batch, attributes))
             .buffer_unordered(AT_ONCE);
@@ -132,9 +133,9 @@ impl Client {
         let names = |name: &&str| (format!("#{name}"), (*name).to_owned());
         let key = |id: &String| HashMap::from([(MESSAGE_ID.to_owned(), text(id))]);
         let mut keys: Vec<Item> = ids.iter().map(key).collect();
-        keys.dedup();
         let (mut found, mut pauses) = (Vec::new(), Pauses::new(operation));
         loop {
+            let sent = keys.len();
             let mut wanted =
                 KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(true);
             if let Some(attributes) = attributes {
@@ -150,8 +151,16 @@ impl Client {
                 .batch_get_item()
                 .request_items(&self.address.table, wanted)
                 .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = self.call(operation, || request.clone().send()).await;
+            let left = |it: &BatchGetItemOutput| {
+                it.unprocessed_keys()
+                    .and_then(|it| it.get(&self.address.table))
+                    .map_or(0, |it| it.keys().len())
+            };
+            let is_throttled =
+                |it: &BatchGetItemOutput| is_mostly_left(left(it), sent) && !self.is_full(it);
+            let answer = self.call_partly(operation, || request.clone().send(), is_throttled).await;
             let answer = answer.map_err(|failure| failure.into_error(operation))?;
+            let is_full = self.is_full(&answer);
             let mut responses = answer.responses.unwrap_or_default();
             found.extend(responses.remove(&self.address.table).unwrap_or_default());
             let mut left = answer.unprocessed_keys.unwrap_or_default();
@@ -159,8 +168,16 @@ impl Client {
             if keys.is_empty() {
                 return Ok(found);
             }
-            pauses.pause().await?;
+            if !is_full {
+                pauses.pause().await?;
+            }
         }
+    }
+
+    /// Whether the answer has as much as one may have: what is left then was not throttled.
+    fn is_full(&self, answer: &BatchGetItemOutput) -> bool {
+        let items = answer.responses().and_then(|found| found.get(&self.address.table));
+        items.into_iter().flatten().map(item::size).sum::<usize>() >= MOST_BYTES
     }
 
     /// Reads messages, all or none.
@@ -180,6 +197,12 @@ impl Client {
             StoreError::new(Kind::NotFound, Class::Permanent, operation, missing.to_string());
         Err(error.because(missing))
     }
+}
+
+/// Whether so much of a request was left unprocessed that it counts as throttled. If most of it was done, it is enough
+/// to wait with the rest.
+fn is_mostly_left(left: usize, sent: usize) -> bool {
+    left * 2 > sent
 }
 
 fn unbuilt(operation: &'static str, error: impl std::fmt::Display) -> StoreError {

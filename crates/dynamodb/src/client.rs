@@ -14,10 +14,18 @@ use aws_sdk_dynamodb::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use std::{error::Error, future::Future, time::Duration};
+use std::{
+    error::Error,
+    future::Future,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 use tidegate_core::{Class, Kind, StoreError, limits::STORE_DEADLINE};
 use tidegate_pacer::{Clock, Gate, Hint, Options, Outcome, Pacer, Time};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
+};
 
 /// Requests of one kind that are on their way at a time, at most.
 const MOST_AT_ONCE: u32 = 64;
@@ -26,6 +34,12 @@ const AT_ONCE: u32 = 16;
 /// How long a request waits that was throttled, the first time.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// … of a request for leases. Others may change the item with every transaction that sets something aside; they
+/// pause for longer each time that they are disturbed, so that who says that it lives is among the first.
+const LONGEST_LEASE_PAUSE: Duration = Duration::from_millis(200);
+/// How long such a request waits at most for a transaction of this process.
+const TURN: Duration = Duration::from_secs(1);
 
 /// How often a request is sent again whose connection broke.
 const REPEATS: u32 = 3;
@@ -41,6 +55,20 @@ pub(crate) struct Client {
     writes: Gate,
     /// For leases, which no throttled message may hold up: a relay that cannot say that it lives loses its lanes.
     leases: Gate,
+    /// Held by whoever of this process changes the item of leases or checks it in a transaction: DynamoDB refuses one
+    /// of two that do so at once.
+    turn: Mutex<()>,
+    /// Whether AWS has taken the credentials before.
+    is_known: AtomicBool,
+}
+
+/// How requests of a kind are sent.
+struct Pace<'a> {
+    gate: &'a Gate,
+    /// If it must not meet another one of this process.
+    turn: Option<&'a Mutex<()>>,
+    /// How long it waits before it is sent again, at most.
+    longest: Duration,
 }
 
 impl Client {
@@ -85,6 +113,8 @@ impl Client {
             reads: pacer.gate("read"),
             writes: pacer.gate("write"),
             leases: leases.gate("lease"),
+            turn: Mutex::default(),
+            is_known: AtomicBool::new(false),
             address,
         })
     }
@@ -104,8 +134,25 @@ impl Client {
         E: Error + ProvideErrorMetadata + 'static,
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
+        self.call_partly(operation, send, |_| false).await
+    }
+
+    /// The same for requests of which DynamoDB may do only a part because they are too many: `is_throttled` says so.
+    pub async fn call_partly<O, E, F>(
+        &self,
+        operation: &'static str,
+        send: impl Fn() -> F,
+        is_throttled: impl Fn(&O) -> bool,
+    ) -> Result<O, Failure>
+    where
+        O: Answer,
+        E: Error + ProvideErrorMetadata + 'static,
+        F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
+    {
         let gate = if O::WRITES { &self.writes } else { &self.reads };
-        self.paced(gate, operation, send, |error| judge(operation, &self.place, error)).await
+        let pace = Pace { gate, turn: None, longest: LONGEST_PAUSE };
+        let judge = |error: &_| judge(operation, &self.place, error);
+        self.paced(pace, operation, send, judge, is_throttled).await
     }
 
     /// The same for leases.
@@ -119,8 +166,10 @@ impl Client {
         E: Error + ProvideErrorMetadata + 'static,
         F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
     {
-        self.paced(&self.leases, operation, send, |error| judge(operation, &self.place, error))
-            .await
+        let turn = O::WRITES.then_some(&self.turn);
+        let pace = Pace { gate: &self.leases, turn, longest: LONGEST_LEASE_PAUSE };
+        let judge = |error: &_| judge(operation, &self.place, error);
+        self.paced(pace, operation, send, judge, |_| false).await
     }
 
     /// Carries out a transaction. However often it is sent, it is carried out once.
@@ -128,6 +177,24 @@ impl Client {
         &self,
         operation: &'static str,
         actions: Vec<TransactWriteItem>,
+    ) -> Result<(), Failure> {
+        self.transact_in_turn(operation, actions, None).await
+    }
+
+    /// The same for a transaction that checks or changes the item of leases.
+    pub async fn transact_leased(
+        &self,
+        operation: &'static str,
+        actions: Vec<TransactWriteItem>,
+    ) -> Result<(), Failure> {
+        self.transact_in_turn(operation, actions, Some(&self.turn)).await
+    }
+
+    async fn transact_in_turn(
+        &self,
+        operation: &'static str,
+        actions: Vec<TransactWriteItem>,
+        turn: Option<&Mutex<()>>,
     ) -> Result<(), Failure> {
         let request = self
             .sdk
@@ -138,8 +205,10 @@ impl Client {
         let judge = |error: &SdkError<TransactWriteItemsError, HttpResponse>| {
             judge_transaction(operation, &self.place, error)
         };
+        let pace = Pace { gate: &self.writes, turn, longest: LONGEST_PAUSE };
+        let send = || request.clone().send();
         let answer: Result<TransactWriteItemsOutput, Failure> =
-            self.paced(&self.writes, operation, || request.clone().send(), judge).await;
+            self.paced(pace, operation, send, judge, |_| false).await;
         answer.map(|_| ())
     }
 
@@ -147,10 +216,11 @@ impl Client {
     /// conditions that do not hold any more when it was carried out.
     async fn paced<O, E, F>(
         &self,
-        gate: &Gate,
+        pace: Pace<'_>,
         operation: &'static str,
         send: impl Fn() -> F,
         judge: impl Fn(&SdkError<E, HttpResponse>) -> Failure,
+        is_throttled: impl Fn(&O) -> bool,
     ) -> Result<O, Failure>
     where
         O: Answer,
@@ -158,46 +228,67 @@ impl Client {
     {
         let deadline = Instant::now() + STORE_DEADLINE;
         let (mut pause, mut repeats) = (FIRST_PAUSE, REPEATS);
-        let mut told = "the pace of the table".to_owned();
+        let mut last = Failure::Throttled("the pace of the table".to_owned());
         loop {
-            let Ok(Ok(permit)) = timeout_at(deadline, gate.start(&self.clock)).await else {
-                return Err(Failure::Throttled(told));
+            let Ok(Ok(permit)) = timeout_at(deadline, pace.gate.start(&self.clock)).await else {
+                return Err(last);
+            };
+            let turn = pace.turn.map(|turn| timeout(TURN, turn.lock()));
+            let turn = match turn {
+                Some(turn) => turn.await.ok(),
+                None => None,
             };
             self.meter.sent(O::OPERATION);
-            let Ok(answer) = timeout_at(deadline, send()).await else {
+            let answer = timeout_at(deadline, send()).await;
+            drop(turn);
+            let Ok(answer) = answer else {
                 permit.end(Outcome::TimedOut, Hint::default(), self.clock.now());
                 let problem = format!("{} gives no answer in time", self.place);
                 let error = StoreError::new(Kind::Deadline, Class::Transient, operation, problem);
                 return Err(Failure::Store(error));
             };
-            let failure = match &answer {
-                Ok(_) => None,
-                Err(error) => Some(judge(error)),
-            };
-            permit.end(outcome(failure.as_ref()), Hint::default(), self.clock.now());
-            match (answer, failure) {
-                (Ok(answer), _) => {
+            let failure = match answer {
+                Ok(answer) => {
+                    self.is_known.store(true, Relaxed);
+                    let throttled = Outcome::Throttled { retry_after: None };
+                    let outcome =
+                        if is_throttled(&answer) { throttled } else { Outcome::Succeeded };
+                    permit.end(outcome, Hint::default(), self.clock.now());
                     self.meter.answered(&answer);
                     return Ok(answer);
                 }
-                (Err(_), Some(Failure::Throttled(reason))) => {
-                    self.meter.throttled(O::OPERATION);
-                    told = reason;
-                    if Instant::now() + pause >= deadline {
-                        return Err(Failure::Throttled(told));
-                    }
-                    sleep(jittered(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-                (Err(_), Some(Failure::Store(error)))
-                    if error.class() == Class::Unavailable && repeats > 0 =>
-                {
+                Err(error) => self.weigh(operation, judge(&error)),
+            };
+            permit.end(outcome(&failure), Hint::default(), self.clock.now());
+            match failure {
+                Failure::Throttled(_) => self.meter.throttled(O::OPERATION),
+                Failure::Busy(_) => {}
+                Failure::Store(ref error) if error.class() == Class::Unavailable && repeats > 0 => {
                     repeats -= 1;
-                    sleep(jittered(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                (Err(_), failure) => return Err(failure.unwrap_or(Failure::Condition)),
+                failure => return Err(failure),
             }
+            if Instant::now() + pause >= deadline {
+                return Err(failure);
+            }
+            last = failure;
+            sleep(jittered(pause)).await;
+            pause = (pause * 2).min(pace.longest);
+        }
+    }
+
+    /// Credentials that AWS has taken before are being replaced, or were withdrawn: that may pass, and a relay goes
+    /// on as soon as there are others.
+    fn weigh(&self, operation: &'static str, failure: Failure) -> Failure {
+        match failure {
+            Failure::Credentials(told) if self.is_known.load(Relaxed) => Failure::Store(
+                StoreError::new(Kind::Unreachable, Class::Unavailable, operation, told),
+            ),
+            Failure::Condition | Failure::Cancelled(_) => {
+                self.is_known.store(true, Relaxed);
+                failure
+            }
+            failure => failure,
         }
     }
 }
@@ -210,13 +301,15 @@ fn broken(told: impl Into<String>) -> StoreError {
     StoreError::new(Kind::BadAddress, Class::Permanent, "open the store", told)
 }
 
-fn outcome(failure: Option<&Failure>) -> Outcome {
+fn outcome(failure: &Failure) -> Outcome {
     match failure {
-        // A condition that does not hold is an answer.
-        None | Some(Failure::Condition | Failure::Cancelled(_)) => Outcome::Succeeded,
-        Some(Failure::Throttled(_)) => Outcome::Throttled { retry_after: None },
-        Some(Failure::Store(error)) if error.kind() == Kind::Deadline => Outcome::TimedOut,
-        Some(Failure::Missing(_) | Failure::Store(_)) => Outcome::Failed,
+        // A condition that does not hold is an answer, and who is in the way of others is not too fast.
+        Failure::Condition | Failure::Cancelled(_) | Failure::Busy(_) => Outcome::Succeeded,
+        Failure::Throttled(_) => Outcome::Throttled { retry_after: None },
+        Failure::Store(error) if error.kind() == Kind::Deadline => Outcome::TimedOut,
+        Failure::Missing(_) | Failure::Credentials(_) | Failure::Invalid(_) | Failure::Store(_) => {
+            Outcome::Failed
+        }
     }
 }
 

@@ -5,11 +5,10 @@ use crate::{
     aside::{Part, Place, Record},
     item::{
         Item, decode, get_number, get_text,
-        name::{MESSAGE_ID, OUTSTANDING, TOPIC, TOPIC_SHARD},
+        name::{ASIDE, MESSAGE_ID, OUTSTANDING, TOPIC, TOPIC_SHARD},
         number, text,
     },
     shard,
-    steer::as_place,
     tables::{NAME, SCOPE},
     ticks::Ticks,
 };
@@ -65,11 +64,8 @@ impl InspectOutbox for DynamoDb {
         let limit = self.limit().await?;
         let most = limit.map(|limit| limit.saturating_add(1));
         let mut messages = self.count(most).await?;
-        for scope in Part::Waiting.scopes() {
-            if most.is_some_and(|most| messages >= most) {
-                break;
-            }
-            messages += self.count_records(&scope).await?;
+        if most.is_none_or(|most| messages < most) {
+            messages += self.count_waiting(most.map(|most| most - messages)).await?;
         }
         Ok(Outstanding { messages, limit })
     }
@@ -142,7 +138,7 @@ impl InspectOutbox for DynamoDb {
         let Some(found) = items.remove(&ids[0]).and_then(|item| decode(&item)) else {
             return Ok(None);
         };
-        let sent = found.is_delivered && found.outstanding.is_none() && found.aside.is_none();
+        let sent = found.is_sent();
         let message = found.message(Position::default(), Origin::Lane { due_in: None });
         Ok(Some(Stored { message, sent }))
     }
@@ -283,28 +279,27 @@ impl DynamoDb {
         }
     }
 
-    async fn count_records(&self, scope: &str) -> Result<u64, StoreError> {
-        let (mut records, mut from) = (0, None);
-        loop {
-            let request = self
-                .client
-                .sdk
-                .query()
-                .table_name(&self.address().side_table)
-                .select(Select::Count)
-                .key_condition_expression("#scope = :scope")
-                .expression_attribute_names("#scope", SCOPE)
-                .expression_attribute_values(":scope", text(scope))
-                .set_exclusive_start_key(from)
-                .return_consumed_capacity(ReturnConsumedCapacity::Total);
-            let answer = self.client.call(OPERATION, || request.clone().send()).await;
-            let answer = answer.map_err(|failure| failure.into_error(OPERATION))?;
-            records += u64::from(answer.count().unsigned_abs());
-            from = answer.last_evaluated_key().filter(|key| !key.is_empty()).cloned();
-            if from.is_none() {
-                return Ok(records);
+    /// How many messages were set aside and are not dead; no further than about `most`.
+    async fn count_waiting(&self, most: Option<u64>) -> Result<u64, StoreError> {
+        let (mut census, now) = (Census::default(), Ticks::now());
+        let page = most.map(|most| most.clamp(1, PAGE as u64) as usize);
+        for scope in Part::Waiting.scopes() {
+            let mut from = None;
+            loop {
+                let (records, next) =
+                    self.client.records(OPERATION, &scope, from, page, false).await?;
+                records.iter().for_each(|record| census.aside(record, now));
+                let waiting = census.topics.values().map(|topic| topic.outstanding).sum();
+                if most.is_some_and(|most| waiting >= most) {
+                    return Ok(waiting);
+                }
+                from = next;
+                if from.is_none() {
+                    break;
+                }
             }
         }
+        Ok(census.topics.values().map(|topic| topic.outstanding).sum())
     }
 
     async fn each_record(
@@ -335,11 +330,11 @@ impl DynamoDb {
         fits: impl Fn(&Record) -> bool,
     ) -> Result<Vec<Record>, StoreError> {
         let (mut found, page) = (Vec::new(), limit.clamp(50, PAGE));
-        let mut after = match after {
+        let mut after = match after.map(MessageId::to_string) {
             None => None,
-            Some(after) => match as_place(after) {
+            Some(after) => match Place::of_page(&after) {
                 Some(place) => Some(place),
-                None => match self.place_of(&after.to_string()).await? {
+                None => match self.place_of(&after).await? {
                     Some(place) => Some(place),
                     // It is not set aside any more: nobody knows what was behind it.
                     None => return Ok(found),
@@ -348,7 +343,7 @@ impl DynamoDb {
         };
         let all: Vec<String> =
             [Part::Waiting, Part::Dead].iter().flat_map(|it| it.scopes()).collect();
-        let first = after.as_ref().and_then(|place| all.iter().position(|it| *it == place.scope));
+        let first = after.as_ref().and_then(|place| all.iter().position(|it| *it == place.scope()));
         for scope in &all[first.unwrap_or(0)..] {
             let mut from = after.take().map(|place| place.key());
             loop {
@@ -373,25 +368,39 @@ impl DynamoDb {
         let ids = [id.to_owned()];
         let mut items = self.client.get_all(OPERATION, &ids, None).await?;
         let found = items.remove(id).and_then(|item| decode(&item));
-        Ok(found.and_then(|found| Place::parse(&found.aside?)))
+        Ok(found.and_then(|found| Place::of_mark(&found.aside?)))
     }
 
-    /// The records of messages, by their ids.
+    /// The records of messages, by their ids. A record may be left of a message whose item is gone, or was written
+    /// anew by somebody else: such records are looked for among all.
     pub(crate) async fn records_of(&self, ids: &[MessageId]) -> Result<Vec<Record>, StoreError> {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let items = self.client.get_all(OPERATION, &ids, None).await?;
-        let mut records = Vec::new();
+        let items = self.client.get_all(OPERATION, &ids, Some(&[MESSAGE_ID, ASIDE])).await?;
+        let mut records = BTreeMap::new();
+        let mut unknown = BTreeSet::new();
         for id in &ids {
-            let found = items.get(id).and_then(decode);
-            let place = found.and_then(|found| Place::parse(&found.aside?));
-            if let Some(place) = place {
-                records.extend(self.record_at(&place).await?);
+            let mark = items.get(id).and_then(|item| get_text(item, ASIDE));
+            let record = match mark.and_then(Place::of_mark) {
+                Some(place) => self.record_at(place).await?,
+                None => None,
+            };
+            match record {
+                Some(record) => drop(records.insert(id.as_str(), record)),
+                None => drop(unknown.insert(id.as_str())),
             }
         }
-        Ok(records)
+        if !unknown.is_empty() {
+            let is_unknown = |record: &Record| unknown.contains(record.id());
+            let orphans = self.find_records(None, unknown.len(), is_unknown).await?;
+            for record in orphans {
+                let id = unknown.get(record.id()).copied();
+                records.extend(id.map(|id| (id, record)));
+            }
+        }
+        Ok(ids.iter().filter_map(|id| records.remove(id.as_str())).collect())
     }
 
-    async fn record_at(&self, place: &Place) -> Result<Option<Record>, StoreError> {
+    async fn record_at(&self, place: Place) -> Result<Option<Record>, StoreError> {
         let item = self.side_item(place.key()).await?;
         Ok(item.as_ref().and_then(Record::read))
     }

@@ -49,10 +49,12 @@ use aside::Loading;
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use client::Client;
-use leases::Watch;
+use leases::{Tenure, Watch};
 use read::Finder;
 use retain::SealedSets;
+use settle::Sizes;
 use std::{
+    collections::BTreeSet,
     sync::{Mutex, MutexGuard},
     time::{Duration, SystemTime},
 };
@@ -60,7 +62,7 @@ use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, Ids, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Publishing,
+        GiveBack, Habits, Ids, KeyOrder, Lines, Listing, OutboxCapabilities, Position, Publishing,
         Reads, Relays, Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
     },
@@ -73,9 +75,14 @@ pub struct DynamoDb {
     relay: tokio::sync::Mutex<RelayState>,
     /// What waits in the lanes of this relay.
     book: Mutex<AsideBook>,
-    /// Held while what was set aside is written, or read anew.
+    /// Held while what was set aside is written, or replaced by what was read.
     writing: tokio::sync::Mutex<()>,
+    /// What was written since what waits began to be read again.
+    written_since: Mutex<Option<BTreeSet<Position>>>,
     finder: Mutex<Finder>,
+    /// What this relay surely holds.
+    tenure: Mutex<Tenure>,
+    sizes: Mutex<Sizes>,
     layout: Mutex<Layout>,
     sealed: Mutex<SealedSets>,
     publisher: publish::Publisher,
@@ -89,6 +96,8 @@ struct RelayState {
     watch: Watch,
     /// Lanes that were leased, while what waits there is read.
     loading: Option<Loading>,
+    /// What waits is being read again, as people had decided when that began.
+    reloading: Option<(Loading, i64)>,
     /// How often people had decided about the dead, when it was looked last.
     steered: Option<i64>,
 }
@@ -118,7 +127,10 @@ impl DynamoDb {
             relay: Default::default(),
             book: Mutex::default(),
             writing: Default::default(),
+            written_since: Mutex::default(),
             finder: Mutex::default(),
+            tenure: Mutex::default(),
+            sizes: Mutex::default(),
             layout: Mutex::default(),
             sealed: Mutex::default(),
             publisher: Default::default(),
@@ -167,13 +179,26 @@ impl DynamoDb {
         self.finder.lock().expect("nothing panics while it holds the lock")
     }
 
-    /// Whether an index of outstanding messages has whole messages. Looks at the table once.
-    async fn index_has_all(&self, index: &str) -> Result<bool, StoreError> {
+    fn written_since(&self) -> MutexGuard<'_, Option<BTreeSet<Position>>> {
+        self.written_since.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn tenure(&self) -> MutexGuard<'_, Tenure> {
+        self.tenure.lock().expect("nothing panics while it holds the lock")
+    }
+
+    fn sizes(&self) -> MutexGuard<'_, Sizes> {
+        self.sizes.lock().expect("nothing panics while it holds the lock")
+    }
+
+    /// The name of the index of delivered messages by shard. Looks at the table once.
+    async fn delivered_index(&self) -> Result<String, StoreError> {
         let known = || self.layout.lock().expect("nothing panics while it holds the lock").clone();
         if known() == Layout::default() {
             self.learn_layout().await?;
         }
-        Ok(known().has_all(index))
+        let names = &self.address().indexes;
+        Ok(known().delivered(names).unwrap_or(&names.delivered).to_owned())
     }
 
     async fn learn_layout(&self) -> Result<(), StoreError> {
@@ -204,8 +229,6 @@ pub fn capabilities(address: &Address) -> OutboxCapabilities {
             adds_headers: true,
             counted: publish::COUNTED,
         }),
-        // A mark is one update of one item, and looks at no lease.
-        late_marks: LateMarks::Kept,
         lines: Lines::InRelay,
         ids: Ids::Published,
         listing: Listing::ByPlace,

@@ -2,7 +2,7 @@
 
 use crate::{
     DynamoDb,
-    aside::Loading,
+    aside::{Loading, Record},
     leases::{Change, Leases, Plan, Relay, Watch},
 };
 use std::{
@@ -11,7 +11,10 @@ use std::{
 };
 use tidegate_core::{
     StoreError,
-    outbox::{Gained, GiveBack, HeldKey, LANES, Lane, LaneLease, Share, Shared},
+    outbox::{
+        Gained, GiveBack, HeldKey, LANES, Lane, LaneLease, Position, Share, Shared,
+        by_state::AsideRow,
+    },
 };
 
 const OPERATION: &str = "share lanes";
@@ -22,12 +25,14 @@ const TRIES: usize = 5;
 impl DynamoDb {
     pub(crate) async fn share(&self, request: &Share) -> Result<Shared, StoreError> {
         let mut relay = self.relay.lock().await;
+        let until = Instant::now() + request.lease;
         let leases = self.beat(&mut relay.beat, request).await?;
         // What was leased, but is not known to the relay yet, is held as well.
         let loading: Vec<LaneLease> =
             relay.loading.iter().flat_map(|loading| loading.lanes.iter().copied()).collect();
         let held: Vec<LaneLease> = request.held.iter().chain(&loading).copied().collect();
         let (leases, plan, taken) = self.take(&mut relay.watch, leases, request, &held).await?;
+        self.tenure().renew(&request.relay.0, &leases, until);
         let is_lost = |lane: &Lane| plan.lost.contains(lane);
         if relay.loading.is_some() && loading.iter().any(|lease| is_lost(&lease.lane)) {
             relay.loading = None;
@@ -51,8 +56,21 @@ impl DynamoDb {
             Reload::Unneeded => relay.steered = Some(leases.steered),
             Reload::Later => {}
             Reload::Now => {
-                self.reload(request, &shared.lost).await?;
-                relay.steered = Some(leases.steered);
+                if relay.reloading.is_none() {
+                    relay.reloading =
+                        Some(self.begin_reload(request, &shared.lost, leases.steered));
+                }
+                let reloading = relay.reloading.as_mut();
+                let done = match reloading {
+                    Some((loading, _)) => {
+                        loading.step(&self.client, OPERATION, request.lease / 3).await?
+                    }
+                    None => false,
+                };
+                if let Some((loading, steered)) = relay.reloading.take_if(|_| done) {
+                    self.end_reload(loading, request, &shared.lost).await;
+                    relay.steered = Some(steered);
+                }
             }
         }
         if let Some(loading) = &mut relay.loading {
@@ -120,6 +138,7 @@ impl DynamoDb {
         let is_held =
             |lane: Lane| request.held.iter().any(|it| it.lane == lane) && !lost.contains(&lane);
         self.book().forget(|lane| !is_held(lane));
+        self.sizes().forget(|lane| !is_held(lane));
         self.finder().forget(|lane| !is_held(lane));
     }
 
@@ -132,6 +151,7 @@ impl DynamoDb {
         let last = loaded.records.iter().map(|record| record.position.0).max();
         let cursor = last.map_or(first, |last| last.max(first));
         for record in loaded.records {
+            self.sizes().note(&record.row.row, record.row.lane, record.bytes);
             book.insert(record.position, record.row);
         }
         self.finder().gain(loaded.lanes.iter().map(|lease| lease.lane), Instant::now());
@@ -143,19 +163,35 @@ impl DynamoDb {
         loaded.lanes.iter().map(gained).collect()
     }
 
-    /// People have decided about dead messages: some may wait again, and some that held keys may be gone.
-    async fn reload(&self, request: &Share, lost: &[Lane]) -> Result<(), StoreError> {
-        // What is being set aside meanwhile would be forgotten.
+    /// People have decided about dead messages: some may wait again, and some that held keys may be gone. All that
+    /// waits is read again, for a part of the lease at a time, while messages are settled.
+    fn begin_reload(&self, request: &Share, lost: &[Lane], steered: i64) -> (Loading, i64) {
+        *self.written_since() = Some(BTreeSet::new());
+        (Loading::new(kept(request, lost)), steered)
+    }
+
+    /// What was read replaces what was known, but for what this relay has written meanwhile.
+    async fn end_reload(&self, loaded: Loading, request: &Share, lost: &[Lane]) {
+        // What is being written was read, or will be noted.
         let _alone = self.writing.lock().await;
-        let held: Vec<LaneLease> =
-            request.held.iter().filter(|lease| !lost.contains(&lease.lane)).copied().collect();
-        let mut loading = Loading::new(held.clone());
-        while !loading.step(&self.client, OPERATION, request.lease).await? {}
+        let written = self.written_since().take().unwrap_or_default();
+        let leases = kept(request, lost);
+        // A lane that was lost and gained anew meanwhile was read then.
+        let lanes: BTreeSet<Lane> =
+            loaded.lanes.iter().filter(|it| leases.contains(it)).map(|it| it.lane).collect();
         let (now, mut book) = (self.now(), self.book());
-        book.forget(|_| true);
-        loading.records.into_iter().for_each(|record| book.insert(record.position, record.row));
-        held.iter().for_each(|lease| drop(book.gain(lease.lane, &request.routes, now)));
-        Ok(())
+        let own = |position: &Position| Some((*position, book.get(*position)?.clone()));
+        let own: Vec<(Position, AsideRow)> = written.iter().filter_map(own).collect();
+        book.forget(|lane| lanes.contains(&lane));
+        let is_kept = |record: &Record| {
+            lanes.contains(&record.row.lane) && !written.contains(&record.position)
+        };
+        for record in loaded.records.into_iter().filter(is_kept) {
+            self.sizes().note(&record.row.row, record.row.lane, record.bytes);
+            book.insert(record.position, record.row);
+        }
+        own.into_iter().for_each(|(position, row)| book.insert(position, row));
+        lanes.iter().for_each(|lane| drop(book.gain(*lane, &request.routes, now)));
     }
 
     pub(crate) async fn give_back(&self, request: &GiveBack) -> Result<(), StoreError> {
@@ -166,7 +202,9 @@ impl DynamoDb {
             lanes.extend(relay.loading.take().into_iter().flat_map(|loading| loading.lanes));
         }
         let is_given = |lane: Lane| lanes.iter().any(|lease| lease.lane == lane);
+        self.tenure().give_back(&lanes);
         self.book().forget(is_given);
+        self.sizes().forget(is_given);
         self.finder().forget(is_given);
         loop {
             let leases = self.client.leases(OPERATION).await?;
@@ -177,9 +215,15 @@ impl DynamoDb {
         }
         if request.ends {
             relay.beat = None;
+            relay.reloading = None;
         }
         Ok(())
     }
+}
+
+/// What a relay holds still.
+fn kept(request: &Share, lost: &[Lane]) -> Vec<LaneLease> {
+    request.held.iter().filter(|lease| !lost.contains(&lease.lane)).copied().collect()
 }
 
 /// Whether what waits must be read again because people have decided about dead messages.

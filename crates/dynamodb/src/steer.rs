@@ -2,31 +2,30 @@
 
 use crate::{
     DynamoDb,
-    aside::{Place, Record},
-    client::jittered,
-    error::{Failure, corrupt, throttled},
+    aside::Record,
+    error::{Failure, Refused, corrupt, refused_actions},
     inspect::takes,
-    item::{Item, get_number, get_text, number, text},
+    item::{
+        self, Item, get_number, get_text,
+        name::{ASIDE, MESSAGE_ID},
+        number, text,
+    },
     leases::leases_key,
-    settle::{delete_message, delete_record, move_aside, put_record, unbuilt},
+    settle::{LARGE, MOST_BYTES, delete_message, delete_record, move_aside, put_record, unbuilt},
     tables::{NAME, SCOPE},
 };
 use aws_sdk_dynamodb::types::{ReturnConsumedCapacity, TransactWriteItem, Update};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeSet, VecDeque};
 use tidegate_core::{
     MessageId, StoreError,
-    limits::STORE_DEADLINE,
     outbox::{AuditLine, Decision, OnDead, Selection, SteerPage, Steered, StuckState},
 };
-use tokio::time::sleep;
 
 const OPERATION: &str = "steer messages";
 const AUDIT: &str = "audit";
 
 /// Messages of one transaction: up to three actions each, and two for all.
 const MOST: usize = 30;
-
-const PAUSE: Duration = Duration::from_millis(50);
 
 impl DynamoDb {
     pub(crate) async fn steer(&self, page: SteerPage) -> Result<Steered, StoreError> {
@@ -50,6 +49,9 @@ impl DynamoDb {
         after: Option<&MessageId>,
         most: usize,
     ) -> Result<(Vec<Record>, Option<MessageId>), StoreError> {
+        let mut seen = BTreeSet::new();
+        let ids: Vec<MessageId> =
+            ids.iter().filter(|id| seen.insert(id.to_string())).cloned().collect();
         let begin = ids.iter().position(|id| Some(id) == after).map_or(0, |at| at + 1);
         let rest = &ids[begin..];
         let records = self.records_of(&rest[..most.min(rest.len())]).await?;
@@ -65,7 +67,7 @@ impl DynamoDb {
         let is_dead = |record: &Record| record.row.state == StuckState::Dead;
         let records = self.find_records(after, most, is_dead).await?;
         let last = records.last().filter(|_| records.len() == most);
-        let next = last.map(|record| MessageId::text(record.place().text()));
+        let next = last.map(|record| MessageId::text(record.place().page()));
         Ok((records, next))
     }
 
@@ -73,42 +75,79 @@ impl DynamoDb {
     async fn carry_out(
         &self,
         page: &SteerPage,
-        mut chosen: Vec<Record>,
+        chosen: Vec<Record>,
     ) -> Result<(u64, Option<i64>), StoreError> {
         if chosen.is_empty() {
             return Ok((0, page.line));
         }
         self.client.leases(OPERATION).await?;
         let line = page.line.unwrap_or_else(|| self.now().as_micros() as i64);
-        let until = Instant::now() + STORE_DEADLINE;
-        loop {
+        let (mut groups, mut messages) = (groups(chosen), 0);
+        while let Some(mut group) = groups.pop_front() {
             let mut actions =
-                vec![self.tell_relays()?, self.note_decision(page, line, chosen.len())?];
+                vec![self.tell_relays()?, self.note_decision(page, line, group.len())?];
             let mut sizes = Vec::new();
-            for record in &chosen {
+            for record in &group {
                 let own = self.decide(page.decision, record)?;
                 sizes.push(own.len());
                 actions.extend(own);
             }
-            match self.client.transact(OPERATION, actions).await {
-                Ok(()) => return Ok((chosen.len() as u64, Some(line))),
-                Err(Failure::Cancelled(codes)) => {
-                    let known = chosen.len();
-                    leave_out(&mut chosen, &sizes, &codes);
-                    if chosen.is_empty() {
-                        return Ok((0, page.line));
-                    }
-                    if chosen.len() == known {
-                        // A relay says at this moment that it lives, in the same item.
-                        if Instant::now() > until {
-                            return Err(throttled(OPERATION, "transactions disturb each other"));
-                        }
-                        sleep(jittered(PAUSE)).await;
-                    }
+            let failure = match self.client.transact_leased(OPERATION, actions).await {
+                Ok(()) => {
+                    messages += group.len();
+                    continue;
                 }
-                Err(failure) => return Err(failure.into_error(OPERATION)),
+                Err(failure) => failure,
+            };
+            let changed = match &failure {
+                Failure::Cancelled(codes) => leave_out(&mut group, &sizes, codes),
+                _ => Vec::new(),
+            };
+            match failure {
+                _ if !changed.is_empty() => {
+                    messages += self.remove_orphans(page, line, changed).await?;
+                }
+                // One of them may be the reason, or all of them together.
+                Failure::Cancelled(_) | Failure::Invalid(_) if group.len() > 1 => {
+                    groups.push_front(group.split_off(group.len() / 2));
+                }
+                failure => return Err(failure.into_error(OPERATION)),
+            }
+            if !group.is_empty() {
+                groups.push_front(group);
             }
         }
+        Ok((messages as u64, if messages > 0 { Some(line) } else { page.line }))
+    }
+
+    /// Of some records that did not go with their messages any more, removes those whose message is gone, or is not
+    /// set aside there. Returns how many of them were dropped: nothing is left that could be tried again.
+    async fn remove_orphans(
+        &self,
+        page: &SteerPage,
+        line: i64,
+        records: Vec<Record>,
+    ) -> Result<usize, StoreError> {
+        let ids: Vec<String> = records.iter().map(|record| record.id().to_owned()).collect();
+        let items = self.client.get_all(OPERATION, &ids, Some(&[MESSAGE_ID, ASIDE])).await?;
+        let is_there = |record: &Record| {
+            let mark = items.get(record.id()).and_then(|item| get_text(item, ASIDE));
+            mark.is_some_and(|mark| mark == record.place().mark())
+        };
+        let orphans: Vec<Record> = records.into_iter().filter(|it| !is_there(it)).collect();
+        if orphans.is_empty() {
+            return Ok(0);
+        }
+        let dropped = if page.decision == Decision::Drop { orphans.len() } else { 0 };
+        let mut actions = vec![self.tell_relays()?];
+        if dropped > 0 {
+            actions.push(self.note_decision(page, line, dropped)?);
+        }
+        for record in &orphans {
+            actions.push(delete_record(self.tables(), record.place())?);
+        }
+        let removed = self.client.transact_leased(OPERATION, actions).await;
+        removed.map(|()| dropped).map_err(|failure| failure.into_error(OPERATION))
     }
 
     fn decide(
@@ -119,8 +158,8 @@ impl DynamoDb {
         let (tables, from) = (self.tables(), record.place());
         if decision == Decision::Drop {
             return Ok(vec![
-                delete_message(tables, record.id(), &from)?,
-                delete_record(tables, &from)?,
+                delete_message(tables, record.id(), from)?,
+                delete_record(tables, from)?,
             ]);
         }
         let mut due = record.clone();
@@ -128,9 +167,9 @@ impl DynamoDb {
         due.row.due = self.now();
         let to = due.place();
         let mut actions =
-            vec![move_aside(tables, record.id(), &from, &to)?, put_record(tables, &due)?];
+            vec![move_aside(tables, record.id(), from, to)?, put_record(tables, &due)?];
         if from != to {
-            actions.push(delete_record(tables, &from)?);
+            actions.push(delete_record(tables, from)?);
         }
         Ok(actions)
     }
@@ -200,21 +239,33 @@ fn audit_line(item: &Item) -> Option<AuditLine> {
     })
 }
 
-/// Leaves out messages that are not dead any more: somebody else has decided about them.
-fn leave_out(chosen: &mut Vec<Record>, sizes: &[usize], codes: &[String]) {
+/// Takes out messages that are not dead any more: somebody else has decided about them, or they are gone.
+fn leave_out(group: &mut Vec<Record>, sizes: &[usize], codes: &[String]) -> Vec<Record> {
     let mut first = 2;
     let mut sizes = sizes.iter();
-    chosen.retain(|_| {
+    let is_refused = |_: &mut Record| {
         let next = first + sizes.next().copied().unwrap_or_default();
-        let own = codes.get(first..next.min(codes.len())).unwrap_or_default();
+        let own = first..next;
         first = next;
-        !own.iter().any(|code| code == "ConditionalCheckFailed")
-    });
+        refused_actions(codes, own) == Some(Refused::Condition)
+    };
+    group.extract_if(.., is_refused).collect()
 }
 
-/// Where a page begins, if that is said by a place.
-pub(crate) fn as_place(after: &MessageId) -> Option<Place> {
-    let place = Place::parse(&after.to_string())?;
-    let is_scope = ["waiting#", "dead#"].iter().any(|prefix| place.scope.starts_with(prefix));
-    is_scope.then_some(place)
+/// Messages that a transaction takes together.
+fn groups(chosen: Vec<Record>) -> VecDeque<Vec<Record>> {
+    let mut groups: VecDeque<Vec<Record>> = VecDeque::new();
+    let mut bytes = 0;
+    for record in chosen {
+        let size = record.bytes.max(LARGE) + item::size(&record.item()) * 2;
+        bytes += size;
+        match groups.back_mut() {
+            Some(group) if bytes <= MOST_BYTES => group.push(record),
+            _ => {
+                bytes = size;
+                groups.push_back(vec![record]);
+            }
+        }
+    }
+    groups
 }

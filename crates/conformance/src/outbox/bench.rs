@@ -2,15 +2,12 @@
 
 use crate::fixture::Handles;
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Arc, Mutex},
 };
 use tidegate_core::{
-    Fence, Message, MessageId, OutboxStore,
-    outbox::{
-        Lane, LaneLease, LateMarks, Lines, Listing, OutboxCapabilities, Publishing, Reads,
-        WhoseClock,
-    },
+    Fence, MessageId, OutboxStore,
+    outbox::{Lane, LaneLease, Lines, Listing, OutboxCapabilities, Publishing, Reads, WhoseClock},
 };
 
 /// An outbox to work on. Clones share it.
@@ -49,23 +46,8 @@ impl Bench {
         self.capabilities().lines == Lines::InStore
     }
 
-    /// Whether what a relay delivered is done although it has lost the lane.
-    pub(crate) fn keeps_late_marks(&self) -> bool {
-        self.capabilities().late_marks == LateMarks::Kept
-    }
-
     pub(crate) fn lists_by_id(&self) -> bool {
         self.capabilities().listing == Listing::ById
-    }
-
-    /// Lanes that a settlement names as lost if all of its lanes are, and these are the messages that it sets aside, or
-    /// that were before.
-    pub(crate) fn late_of<'a>(&self, messages: impl IntoIterator<Item = &'a Message>) -> Vec<Lane> {
-        if !self.keeps_late_marks() {
-            return Lane::all().collect();
-        }
-        let lanes: BTreeSet<Lane> = messages.into_iter().map(|message| message.lane).collect();
-        lanes.into_iter().collect()
     }
 
     /// How often a relay shares until it has what another one had whose lease is over: without a clock in the store, it

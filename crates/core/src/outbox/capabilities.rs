@@ -21,8 +21,6 @@ pub struct OutboxCapabilities {
     pub largest_transaction: Option<usize>,
     /// What Tidegate can publish; `None`: the application writes the table, and only the application.
     pub publishing: Option<Publishing>,
-    /// What becomes of messages that a relay settles as done after it has lost their lanes.
-    pub late_marks: LateMarks,
     /// Who knows which message of a key is next.
     pub lines: Lines,
     /// From when on a message is known by its id.
@@ -66,15 +64,6 @@ pub struct Publishing {
     pub adds_headers: bool,
     /// A limit on outstanding messages is checked against a count that may be so old.
     pub counted: Duration,
-}
-
-/// What becomes of messages that a relay settles as done after it has lost their lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LateMarks {
-    /// Nothing is changed, and the lanes are named. Whoever has the lanes delivers the messages again.
-    Refused,
-    /// They are done, for they were delivered; lanes are named only if something of theirs is set aside.
-    Kept,
 }
 
 /// Who knows which message of a key is next among those that were set aside.
@@ -192,7 +181,6 @@ impl OutboxCapabilities {
             relays: Relays::Many,
             largest_transaction: None,
             publishing: Some(Publishing::of_all()),
-            late_marks: LateMarks::Refused,
             lines: Lines::InStore,
             ids: Ids::Published,
             listing: Listing::ById,

@@ -24,8 +24,8 @@ mod trouble;
 
 pub use by_state::StateOutbox;
 pub use capabilities::{
-    Habits, Ids, KeyOrder, LateMarks, Lines, Listing, OutboxCapabilities, Publishing, Reads,
-    Relays, WhoseClock,
+    Habits, Ids, KeyOrder, Lines, Listing, OutboxCapabilities, Publishing, Reads, Relays,
+    WhoseClock,
 };
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
 pub use epoch::Epoch;

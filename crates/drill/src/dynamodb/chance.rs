@@ -12,6 +12,9 @@ pub struct Faults {
     pub unprocessed: f64,
     /// The share of the requests of an operation, such as `UpdateItem`, that are refused for their rate.
     pub throttled: BTreeMap<&'static str, f64>,
+    /// The share of the requests of an operation that are refused with a code of DynamoDB, such as
+    /// `TransactionConflictException`. Of a transaction, a code that does not end in `Exception` is that of an action.
+    pub refused: BTreeMap<&'static str, (&'static str, f64)>,
     /// How late an index shows a change, at most. Each change of an item comes to each index after a time of its
     /// own; those of one item come in order.
     pub index_lag: Duration,
@@ -31,6 +34,7 @@ pub struct Fate {
     pub latency: Duration,
     pub cut_before: bool,
     pub throttled: bool,
+    pub refused: Option<&'static str>,
     pub cut_after: bool,
 }
 
@@ -54,11 +58,13 @@ impl Chance {
 
     pub fn fate(&mut self, operation: &str) -> Fate {
         let throttled = self.faults.throttled.get(operation).copied().unwrap_or_default();
+        let (code, refused) = self.faults.refused.get(operation).copied().unwrap_or_default();
         let slow = self.faults.slow.get(operation).copied().unwrap_or_default();
         Fate {
             latency: self.faults.latency + slow.mul_f64(self.luck.random()),
             cut_before: self.happens(self.faults.cut_before),
             throttled: self.happens(throttled),
+            refused: self.happens(refused).then_some(code),
             cut_after: self.happens(self.faults.cut_after),
         }
     }

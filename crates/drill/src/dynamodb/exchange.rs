@@ -67,6 +67,11 @@ async fn answer(shared: &Shared, headers: &HeaderMap, mut call: Call, fate: Fate
         count(Count { throttled, ..Count::default() });
         return refusal::throttled(&call, |actions| shared.chance().pick(actions));
     }
+    if let Some(code) = fate.refused {
+        let refused = u64::from(!fate.cut_after);
+        count(Count { refused, ..Count::default() });
+        return refusal::refused(&call, code, |actions| shared.chance().pick(actions));
+    }
     let asked = capacity::ask(&mut call);
     let mut answer = match forward(shared, headers, &call).await {
         Ok(answer) => answer,

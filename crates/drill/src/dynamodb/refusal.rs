@@ -14,14 +14,24 @@ const TOO_FAST: &str = "The level of configured provisioned throughput for the t
 
 /// Refuses a request for its rate. Of a transaction, one action is to blame, which `pick` chooses.
 pub fn throttled(call: &Call, pick: impl FnOnce(usize) -> usize) -> Answer {
-    if call.operation == "TransactWriteItems" {
+    let code = match call.operation.as_str() {
+        "TransactWriteItems" => "ThrottlingError",
+        _ => "ProvisionedThroughputExceededException",
+    };
+    refuse(call, code, TOO_FAST, pick)
+}
+
+/// Refuses a request with a code. Of a transaction, one action is to blame for what is no exception.
+pub fn refused(call: &Call, code: &str, pick: impl FnOnce(usize) -> usize) -> Answer {
+    refuse(call, code, "The faults ask for this.", pick)
+}
+
+fn refuse(call: &Call, code: &str, told: &str, pick: impl FnOnce(usize) -> usize) -> Answer {
+    if call.operation == "TransactWriteItems" && !code.ends_with("Exception") {
         let actions = call.body.get("TransactItems").and_then(Value::as_array).map_or(0, Vec::len);
-        return cancelled(actions, pick(actions));
+        return cancelled(actions, pick(actions), code, told);
     }
-    let body = json!({
-        "__type": format!("{NAMESPACE}#ProvisionedThroughputExceededException"),
-        "message": TOO_FAST,
-    });
+    let body = json!({ "__type": format!("{NAMESPACE}#{code}"), "message": told });
     answer(StatusCode::BAD_REQUEST, &body)
 }
 
@@ -31,10 +41,10 @@ pub fn broken(problem: &str) -> Answer {
     answer(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "__type": kind, "message": problem }))
 }
 
-fn cancelled(actions: usize, blamed: usize) -> Answer {
-    let code = |action| if action == blamed { "ThrottlingError" } else { "None" };
+fn cancelled(actions: usize, blamed: usize, code: &str, told: &str) -> Answer {
+    let code = |action| if action == blamed { code } else { "None" };
     let codes: Vec<&str> = (0..actions).map(code).collect();
-    let reasons: Vec<Value> = codes.iter().map(|code| reason(code)).collect();
+    let reasons: Vec<Value> = codes.iter().map(|code| reason(code, told)).collect();
     let message = format!(
         "Transaction cancelled, please refer cancellation reasons for specific reasons [{}]",
         codes.join(", ")
@@ -44,11 +54,11 @@ fn cancelled(actions: usize, blamed: usize) -> Answer {
     answer(StatusCode::BAD_REQUEST, &body)
 }
 
-fn reason(code: &str) -> Value {
+fn reason(code: &str, told: &str) -> Value {
     let mut reason = Map::new();
     reason.insert("Code".into(), code.into());
     if code != "None" {
-        reason.insert("Message".into(), TOO_FAST.into());
+        reason.insert("Message".into(), told.into());
     }
     reason.into()
 }

@@ -162,3 +162,22 @@ async fn one_seed_is_one_run() {
     assert_eq!(run(7).await, run(7).await);
     assert_ne!(run(7).await, run(8).await);
 }
+
+/// With any code, and of a transaction with that of one of its actions.
+#[tokio::test]
+async fn requests_are_refused_with_the_codes_that_are_asked_for() {
+    let refused = [
+        ("PutItem", ("ExpiredTokenException", 1.0)),
+        ("TransactWriteItems", ("TransactionConflict", 1.0)),
+    ];
+    let it = start(3, &[], Faults { refused: refused.into(), ..Faults::default() }).await;
+    let put = it.on(json!({ "Item": item("a", 1, "x") }));
+    let told = it.client.send("PutItem", &put).await.unwrap().unwrap_err();
+    assert_eq!((told.status, told.kind.as_str()), (400, "ExpiredTokenException"));
+    let actions = json!({ "TransactItems": [{ "Put": put.clone() }] });
+    let told = it.client.send("TransactWriteItems", &actions).await.unwrap().unwrap_err();
+    assert_eq!(told.kind, "TransactionCanceledException");
+    assert_eq!(told.body["CancellationReasons"][0]["Code"], "TransactionConflict");
+    assert_eq!(stored(&it).await, BTreeSet::new());
+    assert_eq!(it.proxy.counters().of("PutItem").refused, 1);
+}

@@ -13,6 +13,7 @@ const fn lagging(index_lag: Duration) -> Faults {
         unprocessed: 0.0,
         throttled: std::collections::BTreeMap::new(),
         slow: std::collections::BTreeMap::new(),
+        refused: std::collections::BTreeMap::new(),
         index_lag,
         latency: Duration::ZERO,
         cut_before: 0.0,

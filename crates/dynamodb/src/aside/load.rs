@@ -1,6 +1,9 @@
 //! Reads what waits in lanes that were just leased, for a part of the lease at a time.
 
-use super::record::{PARTS, Part, Record};
+use super::{
+    place::{PARTS, Place},
+    record::{Part, Record},
+};
 use crate::{
     client::Client,
     item::{Item, text},
@@ -88,5 +91,21 @@ impl Client {
         };
         let records = answer.items().iter().filter_map(read).collect();
         Ok((records, answer.last_evaluated_key().cloned()))
+    }
+
+    /// Removes a record, whether it is there or not.
+    pub(crate) async fn delete_record(
+        &self,
+        operation: &'static str,
+        place: Place,
+    ) -> Result<(), StoreError> {
+        let request = self
+            .sdk
+            .delete_item()
+            .table_name(&self.address.side_table)
+            .set_key(Some(place.key()))
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let answer = self.call(operation, || request.clone().send()).await;
+        answer.map(|_| ()).map_err(|failure| failure.into_error(operation))
     }
 }

@@ -5,7 +5,9 @@
 //! dead are in different parts of the table: taking lanes over does not pass the dead either.
 
 mod load;
+mod place;
 mod record;
 
 pub(crate) use load::Loading;
-pub(crate) use record::{Part, Place, Record};
+pub(crate) use place::Place;
+pub(crate) use record::{Part, Record};

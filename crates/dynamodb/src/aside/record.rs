@@ -1,18 +1,15 @@
 //! One record, and where it is. Pure.
 
+use super::place::{PARTS, Place};
 use crate::{
     item::{Item, get_number, get_text, number, text},
     read,
-    tables::{NAME, SCOPE},
     ticks::Ticks,
 };
 use std::time::Duration;
 use tidegate_core::outbox::{
     KeyHash, LANES, Lane, OnDead, Position, StuckState, by_state::AsideRow,
 };
-
-/// Into how many parts records are divided, so that no part of the table gets all the load.
-pub(crate) const PARTS: u16 = 8;
 
 /// What a record is among.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,38 +31,22 @@ impl Part {
     }
 
     pub fn scope(self, number: u16) -> String {
+        format!("{}#{number}", self.name())
+    }
+
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Waiting => format!("waiting#{number}"),
-            Self::Dead => format!("dead#{number}"),
+            Self::Waiting => "waiting",
+            Self::Dead => "dead",
         }
     }
-}
 
-/// Where a record is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub scope: String,
-    pub name: String,
-}
-
-impl Place {
-    pub fn of(part: Part, lane: Lane, position: Position) -> Self {
-        let name = format!("{:02}#{:019}", lane.0, position.0);
-        Self { scope: part.scope(lane.0 % PARTS), name }
-    }
-
-    pub fn key(&self) -> Item {
-        Item::from([(SCOPE.to_owned(), text(&self.scope)), (NAME.to_owned(), text(&self.name))])
-    }
-
-    /// As it stands in the message's own item.
-    pub fn text(&self) -> String {
-        format!("{}/{}", self.scope, self.name)
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        let (scope, name) = text.split_once('/')?;
-        Some(Self { scope: scope.to_owned(), name: name.to_owned() })
+    /// In a mark.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Waiting => 'w',
+            Self::Dead => 'd',
+        }
     }
 }
 
@@ -74,6 +55,8 @@ impl Place {
 pub(crate) struct Record {
     pub position: Position,
     pub row: AsideRow,
+    /// The size of the message's item, if it is large.
+    pub bytes: usize,
 }
 
 impl Record {
@@ -106,6 +89,9 @@ impl Record {
         add("Reason", text(reason));
         add("OnDead", text(then.as_str()));
         add("DueMs", number(due.as_millis()));
+        if self.bytes > 0 {
+            add("Bytes", number(self.bytes));
+        }
         if let Some(key) = key {
             add("KeyHash", number(key.0));
         }
@@ -125,13 +111,15 @@ impl Record {
             then: OnDead::parse(get_text(item, "OnDead")?)?,
             due: Duration::from_millis(get_number(item, "DueMs")?),
         };
-        Some(Self { position: Position(get_number(item, "Position")?), row })
+        let bytes = get_number(item, "Bytes").unwrap_or_default();
+        Some(Self { position: Position(get_number(item, "Position")?), row, bytes })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::NAME;
     use proptest::prelude::*;
 
     proptest! {
@@ -142,6 +130,7 @@ mod tests {
             (state, then) in (0..5_usize, 0..3_usize),
             key in prop::option::of("[a-z]{1,9}"),
             attempts in 0..99_u32,
+            bytes in 0..500_000_usize,
         ) {
             let row = AsideRow {
                 row: "5/id-1".into(),
@@ -155,14 +144,14 @@ mod tests {
                 then: [OnDead::Skip, OnDead::Block, OnDead::Park][then],
                 due: Duration::from_millis(one.unsigned_abs()),
             };
-            let record = Record { position: Position(one), row };
+            let record = Record { position: Position(one), row, bytes };
             prop_assert_eq!(record.id(), "id-1");
             prop_assert_eq!(Record::read(&record.item()), Some(record.clone()));
             let place = record.place();
-            prop_assert_eq!(Place::parse(&place.text()), Some(place.clone()));
             let next = Record { position: Position(other), ..record }.place();
-            prop_assert_eq!(next.scope.clone(), place.scope);
-            prop_assert_eq!(next.name.cmp(&place.name), other.cmp(&one));
+            prop_assert_eq!(next.scope(), place.scope());
+            let name = |place: Place| get_text(&place.key(), NAME).unwrap_or_default().to_owned();
+            prop_assert_eq!(name(next).cmp(&name(place)), other.cmp(&one));
         }
     }
 }

@@ -6,6 +6,7 @@ use super::{
         ASIDE, BODY, CREATED_TIME, DELIVERY_TIME, HEADER_BAG, MESSAGE_ID, NOT_BEFORE, OUTSTANDING,
         PARTITION_KEY, TOPIC, TOPIC_SHARD,
     },
+    size,
 };
 use crate::ticks::Ticks;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -37,11 +38,18 @@ pub struct Found {
     /// Where it is set aside.
     pub aside: Option<String>,
     pub message: NewMessage,
+    /// How large the item is, as far as it was read.
+    pub bytes: usize,
     /// Why it is no message.
     pub problem: Option<String>,
 }
 
 impl Found {
+    /// Whether it was delivered, and nobody wants that again.
+    pub fn is_sent(&self) -> bool {
+        self.is_delivered && self.outstanding.is_none() && self.aside.is_none()
+    }
+
     /// The message, as a relay gets it.
     pub fn message(self, position: Position, origin: Origin) -> Message {
         let NewMessage { topic, key, payload, headers, .. } = self.message;
@@ -95,6 +103,7 @@ pub fn decode(item: &Item) -> Option<Found> {
         not_before: get_number(item, NOT_BEFORE).map(Ticks),
         is_delivered: item.contains_key(DELIVERY_TIME),
         aside: get_text(item, ASIDE).map(str::to_owned),
+        bytes: size(item),
         id,
         message,
         problem,

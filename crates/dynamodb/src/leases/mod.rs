@@ -8,9 +8,11 @@
 mod expression;
 mod io;
 mod state;
+mod tenure;
 mod watch;
 
 pub(crate) use expression::{Change, holds};
 pub(crate) use io::leases_key;
 pub(crate) use state::{Leases, Plan, Relay};
+pub(crate) use tenure::Tenure;
 pub(crate) use watch::Watch;

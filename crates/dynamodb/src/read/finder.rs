@@ -1,12 +1,14 @@
-//! What is known about where messages are. Pure.
+//! Where to look for messages that are outstanding. Pure.
 
 use super::{
     Seen,
+    backlog::{Backlog, Plan},
+    merge::ShardPage,
     recent::{INDEX_LAG, Recent},
 };
-use crate::item::Item;
+use crate::{item::Item, ticks::Ticks};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::{Duration, Instant},
 };
 use tidegate_core::outbox::{Lane, by_state::Row};
@@ -16,9 +18,6 @@ const IDLE: u32 = 3;
 
 /// Two looks that find little are so far apart, at least: each costs some requests.
 const APART: Duration = Duration::from_millis(100);
-
-/// Shards that are read in one look.
-const SHARDS_AT_ONCE: usize = 8;
 
 /// What is known about where messages are.
 #[derive(Debug, Default)]
@@ -30,25 +29,10 @@ pub(crate) struct Finder {
     idle: u32,
     /// When it was looked last, and whether that found much.
     looked: Option<(Instant, bool)>,
-    /// How far the shards are read that have something new, if there is more than a page.
+    /// What is read while more than one page is outstanding.
     backlog: Option<Backlog>,
-}
-
-/// More is outstanding than fits into one page.
-#[derive(Clone, Debug, Default)]
-struct Backlog {
-    shards: BTreeMap<String, Shard>,
-    /// Where the scan goes on that finds further shards; `None` when it is over.
-    scan: Option<Option<Item>>,
-    /// The shard that was read last.
-    last: String,
-}
-
-#[derive(Clone, Debug)]
-struct Shard {
-    topic: String,
-    from: Option<Item>,
-    is_over: bool,
+    /// Whether a shard with a negative number was seen.
+    has_negative: bool,
 }
 
 /// What to do in one look.
@@ -56,15 +40,31 @@ struct Shard {
 pub(super) enum Look {
     /// Scan all of the index, in so many segments.
     Scan { segments: u32 },
-    /// Read these shards in order, each from where on; and go on with the scan from there.
-    Shards { shards: Vec<(String, Option<Item>)>, scan: Option<Option<Item>> },
+    /// Read shards, and go on with the search for others.
+    Shards(Plan),
+}
+
+/// What became of the messages of a look.
+#[derive(Debug, Default)]
+pub(super) struct Fates {
+    /// Nobody had room for them.
+    pub left: HashSet<Row>,
+    /// Not due before these times.
+    pub later: HashMap<Row, Ticks>,
 }
 
 impl Finder {
+    /// One that knows of negative shards from the beginning.
+    #[cfg(test)]
+    pub fn with_negative() -> Self {
+        Self { has_negative: true, ..Self::default() }
+    }
+
     pub fn gain(&mut self, lanes: impl Iterator<Item = Lane>, now: Instant) {
         self.gained.extend(lanes.map(|lane| (lane, now)));
-        // What is behind a place that was read before belongs to these lanes, too.
-        self.backlog = None;
+        if let Some(backlog) = &mut self.backlog {
+            backlog.begin_anew(now);
+        }
     }
 
     pub fn forget(&mut self, lanes: impl Fn(Lane) -> bool) {
@@ -84,113 +84,103 @@ impl Finder {
         }
     }
 
-    /// What to do next. Only shards of topics that somebody wants are read.
+    /// What to do next: a scan of all, or shards of topics that somebody wants, up to so many messages.
     pub(super) fn look(
         &mut self,
         segments: u32,
         wants: impl Fn(&str) -> bool,
-        now: Instant,
+        (most, page): (usize, u32),
+        now: (Ticks, Instant),
     ) -> Look {
-        self.recent.tidy(now);
-        self.gained.retain(|_, at| now.saturating_duration_since(*at) <= INDEX_LAG);
-        let Some(backlog) = &mut self.backlog else {
-            return Look::Scan { segments: if self.idle >= IDLE { 1 } else { segments } };
-        };
-        let is_next = |(_, shard): &(&String, &Shard)| !shard.is_over && wants(&shard.topic);
-        let after = backlog.shards.range::<String, _>((
-            std::ops::Bound::Excluded(&backlog.last),
-            std::ops::Bound::Unbounded,
-        ));
-        let before = backlog.shards.range::<String, _>(..=&backlog.last);
-        let next = after.chain(before).filter(is_next).take(SHARDS_AT_ONCE);
-        let shards: Vec<(String, Option<Item>)> =
-            next.map(|(name, shard)| (name.clone(), shard.from.clone())).collect();
-        if let Some((last, _)) = shards.last() {
-            backlog.last.clone_from(last);
+        self.recent.tidy(now.1);
+        self.gained.retain(|_, at| now.1.saturating_duration_since(*at) <= INDEX_LAG);
+        match &mut self.backlog {
+            None => Look::Scan { segments: if self.idle >= IDLE { 1 } else { segments } },
+            Some(backlog) => Look::Shards(backlog.plan(wants, (most, page), now)),
         }
-        Look::Shards { shards, scan: backlog.scan.clone() }
     }
 
     /// All that is outstanding was seen at once.
     pub(super) fn saw_all(&mut self, is_nothing: bool) {
         self.idle = if is_nothing { self.idle.saturating_add(1) } else { 0 };
-        self.backlog = None;
     }
 
     /// There is more than a page. These of it are new.
-    pub(super) fn saw_some<'a>(&mut self, new: impl Iterator<Item = &'a Seen>) {
-        self.idle = 0;
-        self.backlog = Some(Backlog { scan: Some(None), ..Backlog::default() });
-        self.found_shards(new);
-    }
-
-    /// The scan went on to here.
-    pub(super) fn scanned<'a>(&mut self, new: impl Iterator<Item = &'a Seen>, next: Option<Item>) {
-        self.found_shards(new);
-        if let Some(backlog) = &mut self.backlog {
-            backlog.scan = next.map(Some);
-        }
-    }
-
-    fn found_shards<'a>(&mut self, new: impl Iterator<Item = &'a Seen>) {
-        let Some(backlog) = &mut self.backlog else { return };
-        for seen in new.filter(|seen| !seen.found.shard.is_empty()) {
-            let topic = &seen.found.message.topic;
-            backlog.shards.entry(seen.found.shard.clone()).or_insert_with(|| Shard {
-                topic: topic.clone(),
-                from: None,
-                is_over: false,
-            });
-        }
-    }
-
-    /// A shard was read to here; to its end if `next` is none.
-    pub(super) fn read(&mut self, shard: &str, next: Option<Item>) {
-        let shard = self.backlog.as_mut().and_then(|backlog| backlog.shards.get_mut(shard));
-        if let Some(shard) = shard {
-            shard.is_over = next.is_none();
-            shard.from = next;
-        }
-    }
-
-    /// Not all of what was read in these shards was taken: they are read from the beginning, where what was taken is
-    /// known, so that what is left comes before what follows it.
-    pub(super) fn read_again(&mut self, shards: &BTreeSet<String>) {
-        let Some(backlog) = &mut self.backlog else { return };
-        for shard in backlog.shards.iter_mut().filter(|(name, _)| shards.contains(*name)) {
-            (shard.1.from, shard.1.is_over) = (None, false);
-        }
-    }
-
-    /// A look is over. Returns whether there is more to look at now. When all shards were read, and the scan is over,
-    /// it begins anew.
-    pub(super) fn looked(
+    pub(super) fn saw_some<'a>(
         &mut self,
-        found: usize,
-        page: usize,
-        wants: impl Fn(&str) -> bool,
+        new: impl Iterator<Item = &'a Seen>,
+        shards: u32,
         now: Instant,
-    ) -> bool {
-        self.looked = Some((now, found * 2 >= page));
-        let Some(backlog) = &self.backlog else { return false };
-        let is_open = |shard: &Shard| !shard.is_over && wants(&shard.topic);
-        let more = backlog.scan.is_some() || backlog.shards.values().any(is_open);
-        if !more {
+    ) {
+        self.idle = 0;
+        let backlog = Backlog::new(shards, self.has_negative, now);
+        let backlog = self.backlog.insert(backlog);
+        for seen in with_shard(new) {
+            backlog.note(seen, now);
+        }
+    }
+
+    /// Of a page of the index of all topics, some messages must wait, the first for so long.
+    pub(super) fn leave(&mut self, wait: Duration, now: Instant) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.leave(wait, now);
+        }
+    }
+
+    /// A page of the index of all topics was read. These of it are new.
+    pub(super) fn passed<'a>(
+        &mut self,
+        new: impl Iterator<Item = &'a Seen>,
+        next: Option<Item>,
+        now: Instant,
+    ) {
+        let Some(backlog) = &mut self.backlog else { return };
+        if backlog.passed(with_shard(new), next, now) {
+            self.has_negative = backlog.has_negative();
             self.backlog = None;
         }
-        more
+    }
+
+    /// Shards were read, and this became of their messages.
+    pub(super) fn read(&mut self, pages: &[ShardPage], fates: &Fates, now: Instant) {
+        let Some(backlog) = &mut self.backlog else { return };
+        for page in pages {
+            let is_left = |row: &Row| fates.left.contains(row);
+            let used = page.rows.iter().position(is_left).unwrap_or(page.rows.len());
+            let later = page.rows[..used].iter().filter_map(|row| fates.later.get(row));
+            backlog.read(page, used, later.min().copied());
+        }
+        backlog.rest(pages, now);
+    }
+
+    /// A look is over, and has found so many messages.
+    pub(super) fn looked(&mut self, found: usize, page: u32, now: Instant) {
+        self.looked = Some((now, found * 2 >= page as usize));
+    }
+
+    /// Whether more can be read at once of topics that somebody wants.
+    pub(super) fn has_more(&self, wants: impl Fn(&str) -> bool) -> bool {
+        self.backlog.as_ref().is_some_and(|backlog| backlog.is_open(wants))
+    }
+
+    /// When to look again at the latest; `None` if nothing is known that would be found then.
+    pub(super) fn wait(
+        &self,
+        wants: impl Fn(&str) -> bool,
+        now: (Ticks, Instant),
+    ) -> Option<Duration> {
+        self.backlog.as_ref()?.wait(wants, now)
     }
 
     /// Whether what an index shows of a lane may be done already.
     pub(super) fn must_verify(&self, lane: Lane) -> bool {
         self.gained.contains_key(&lane) || self.recent.is_incomplete()
     }
+}
 
-    /// Those of them that are new to this relay.
-    pub(super) fn unknown<'a>(&self, seen: &'a [Seen], known: &HashSet<Row>) -> Vec<&'a Seen> {
-        let is_new = |it: &&Seen| !known.contains(&it.row) && !self.recent.contains(&it.row);
-        seen.iter().filter(is_new).collect()
-    }
+/// A message without a shard is in no order, and is found by scans only.
+fn with_shard<'a>(seen: impl Iterator<Item = &'a Seen>) -> impl Iterator<Item = &'a Seen> {
+    seen.filter(|seen| !seen.found.shard.is_empty())
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 //!
 //! While everything that is outstanding fits into one page, a parallel scan over all topics finds it, and it is put
 //! in order here: as many requests as there are segments, whatever the number of topics and shards. When there is
-//! more, a scan is only a sample, in no order. Then it tells which shards have something to read, and these are read
-//! by query, in the order of creation; the scan goes on meanwhile, a page at a time, so that a shard with one message
-//! is found beside one with a million.
+//! more, a scan is only a sample, in no order. Then it tells which topics have something to read, and their shards
+//! are read by query, in the order of creation (`backlog`).
 
+mod backlog;
+mod find;
 mod finder;
+mod merge;
 mod pages;
 mod pending;
 mod recent;
@@ -33,12 +35,14 @@ pub(crate) fn parse(row: &str) -> Option<(Ticks, &str)> {
 pub(crate) struct Seen {
     pub row: Row,
     pub outstanding: Ticks,
+    /// Whether all of it was read, or only what names it and says where it belongs.
+    pub is_whole: bool,
     pub found: Found,
 }
 
 impl Seen {
-    pub fn new(found: Found) -> Option<Self> {
+    pub fn new(found: Found, is_whole: bool) -> Option<Self> {
         let outstanding = found.outstanding?;
-        Some(Self { row: row(&found.id, outstanding), outstanding, found })
+        Some(Self { row: row(&found.id, outstanding), outstanding, is_whole, found })
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     client::Client,
     item::{
         Item, decode,
-        name::{MESSAGE_ID, OUTSTANDING, TOPIC, TOPIC_SHARD},
+        name::{MESSAGE_ID, NOT_BEFORE, OUTSTANDING, PARTITION_KEY, TOPIC, TOPIC_SHARD},
         number, text,
     },
     ticks::Ticks,
@@ -29,7 +29,7 @@ pub(super) struct Segment {
     pub of: u32,
     pub from: Option<Item>,
     pub limit: u32,
-    /// Whether only what names a message is wanted.
+    /// Whether only what names messages is wanted, and what says where they belong.
     pub names_only: bool,
 }
 
@@ -48,15 +48,17 @@ impl Client {
         }
         if segment.names_only {
             request = request
-                .projection_expression("#id, #outstanding, #topic, #shard")
+                .projection_expression("#id, #outstanding, #topic, #shard, #key, #due")
                 .expression_attribute_names("#id", MESSAGE_ID)
                 .expression_attribute_names("#outstanding", OUTSTANDING)
                 .expression_attribute_names("#topic", TOPIC)
-                .expression_attribute_names("#shard", TOPIC_SHARD);
+                .expression_attribute_names("#shard", TOPIC_SHARD)
+                .expression_attribute_names("#key", PARTITION_KEY)
+                .expression_attribute_names("#due", NOT_BEFORE);
         }
         let answer = self.call(OPERATION, || request.clone().send()).await;
         let answer = answer.map_err(|failure| failure.into_error(OPERATION))?;
-        Ok(page(answer.items(), answer.last_evaluated_key()))
+        Ok(page(answer.items(), answer.last_evaluated_key(), !segment.names_only))
     }
 
     /// The oldest messages of a shard, none younger than `to`.
@@ -83,11 +85,12 @@ impl Client {
             .return_consumed_capacity(ReturnConsumedCapacity::Total);
         let answer = self.call(OPERATION, || request.clone().send()).await;
         let answer = answer.map_err(|failure| failure.into_error(OPERATION))?;
-        Ok(page(answer.items(), answer.last_evaluated_key()))
+        Ok(page(answer.items(), answer.last_evaluated_key(), true))
     }
 }
 
-fn page(items: &[Item], next: Option<&Item>) -> Page {
-    let seen = items.iter().filter_map(|item| decode(item).and_then(Seen::new)).collect();
+fn page(items: &[Item], next: Option<&Item>, is_whole: bool) -> Page {
+    let seen = |item: &Item| Seen::new(decode(item)?, is_whole);
+    let seen = items.iter().filter_map(seen).collect();
     Page { seen, next: next.filter(|next| !next.is_empty()).cloned() }
 }

@@ -1,53 +1,33 @@
 //! One look for messages: those that are outstanding, and those that were set aside and are due.
 
-use super::{
-    Seen,
-    finder::Look,
-    pages::{Page, Segment},
-    parse,
-};
+use super::{Seen, find::OPERATION, parse};
 use crate::{
     DynamoDb,
-    aside::Place,
-    item::{
-        Found, Item, decode,
-        name::{MESSAGE_ID, OUTSTANDING},
-    },
+    aside::{Part, Place},
+    item::{Found, decode},
     ticks::Ticks,
 };
-use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use std::{
-    collections::{BTreeSet, HashSet},
-    time::Duration,
+    collections::HashSet,
+    time::{Duration, Instant},
 };
 use tidegate_core::{
     Message, StoreError,
     limits::MAX_BEHIND,
     outbox::{
         Lane, Origin, Position, Reader,
-        by_state::{AsideRow, Pending, PendingReading, PendingRequest},
+        by_state::{AsideRow, Pending, PendingReading, PendingRequest, Row},
     },
 };
-use tokio::time::{Instant, sleep};
-
-const OPERATION: &str = "claim messages";
 
 /// Messages that were set aside and are fetched at once.
 const FETCHED: usize = MAX_BEHIND;
 
+/// When it is looked again for a message whose record must go first.
+const SOON: Duration = Duration::from_millis(50);
+
 /// More than so many waiting messages are not held in memory: no more are read until some are done.
 const MOST_WAITING: usize = 500_000;
-
-/// What one look has found.
-struct Harvest {
-    /// Only what was created before this is taken. It was noted before the first request: one segment may be read
-    /// long before another, and a message that came in between must not be taken without those before it.
-    youngest: Ticks,
-    /// In the order in which they are delivered, shard by shard or all together.
-    seen: Vec<Seen>,
-    /// When the first of those that are too young is old enough.
-    next: Option<Duration>,
-}
 
 impl DynamoDb {
     pub(crate) async fn pending(&self, request: &PendingRequest) -> Result<Pending, StoreError> {
@@ -63,152 +43,58 @@ impl DynamoDb {
         if readers.is_empty() || self.book().len() > MOST_WAITING {
             return Ok(pending);
         }
-        let harvest = self.find(request).await?;
-        pending.next_due = pending.next_due.into_iter().chain(harvest.next).min();
+        let mut harvest = self.find(request).await?;
         let found = harvest.seen.len();
-        let left = give_out(harvest.seen, readers, request.claim.most_bytes, &mut pending.readings);
-        let wants = |topic: &str| readers.iter().any(|reader| reader.wants(topic));
+        let (seen, still_aside) = self.take_back(harvest.seen, &mut pending.gone).await?;
+        if !still_aside.is_empty() {
+            pending.next_due = pending.next_due.into_iter().chain([SOON]).min();
+        }
+        let readings = &mut pending.readings;
+        harvest.fates.left = give_out(seen, readers, request.claim.most_bytes, readings);
+        harvest.fates.left.extend(still_aside);
+        let now = (Ticks::now(), Instant::now());
         let mut finder = self.finder();
-        finder.read_again(&left);
-        let page = self.address().page as usize;
-        let more = finder.looked(found, page, wants, Instant::now().into_std()) || !left.is_empty();
-        drop(finder);
-        pending.readings.iter_mut().for_each(|reading| reading.more = more);
+        finder.read(&harvest.shards, &harvest.fates, now.1);
+        finder.looked(found, self.address().page, now.1);
+        for (reader, reading) in readers.iter().zip(readings) {
+            reading.more |= finder.has_more(|topic| reader.wants(topic));
+        }
+        let wants = |topic: &str| readers.iter().any(|reader| reader.wants(topic));
+        let next = harvest.next.into_iter().chain(finder.wait(wants, now));
+        pending.next_due = pending.next_due.into_iter().chain(next).min();
         Ok(pending)
     }
 
-    /// Messages that are outstanding, old enough, and new to this relay.
-    async fn find(&self, request: &PendingRequest) -> Result<Harvest, StoreError> {
-        let pause = self.finder().pause(Instant::now().into_std());
-        if !pause.is_zero() {
-            sleep(pause).await;
-        }
-        let readers = &request.claim.readers;
-        let wants = |topic: &str| readers.iter().any(|reader| reader.wants(topic));
-        let segments = self.address().scan_concurrency;
-        let look = self.finder().look(segments, wants, Instant::now().into_std());
-        let youngest = self.address().youngest();
-        let seen = match look {
-            Look::Scan { segments } => self.scan(segments, request).await?,
-            Look::Shards { shards, scan } => {
-                self.read_shards(shards, scan, youngest, request).await?
+    /// Somebody made messages outstanding again that were set aside: they are delivered as such, and their records
+    /// go. Those of which this relay knows are gone first, because they may hold their keys; they and what follows them are
+    /// returned by name, and read again afterwards.
+    async fn take_back(
+        &self,
+        seen: Vec<Seen>,
+        gone: &mut Vec<(Lane, Position)>,
+    ) -> Result<(Vec<Seen>, HashSet<Row>), StoreError> {
+        let (mut fresh, mut still_aside) = (Vec::new(), HashSet::new());
+        let mut keys = HashSet::new();
+        for it in seen {
+            let key = &it.found.message.key;
+            if key.as_ref().is_some_and(|key| keys.contains(key)) {
+                still_aside.insert(it.row);
+                continue;
             }
-        };
-        self.sift(Harvest { youngest, seen, next: None }, request).await
-    }
-
-    /// Looks at all that is outstanding, if it fits into one page.
-    async fn scan(&self, segments: u32, request: &PendingRequest) -> Result<Vec<Seen>, StoreError> {
-        let limit = self.address().page.div_ceil(segments);
-        let segment =
-            |number| Segment { number, of: segments, from: None, limit, names_only: false };
-        let pages = (0..segments).map(|number| self.client.scan_outstanding(segment(number)));
-        let pages: Vec<Page> = try_join_all(pages).await?;
-        let is_all = pages.iter().all(|page| page.next.is_none());
-        let mut seen: Vec<Seen> = pages.into_iter().flat_map(|page| page.seen).collect();
-        let mut finder = self.finder();
-        if is_all {
-            finder.saw_all(seen.is_empty());
-            seen.sort_by(|one, other| {
-                (one.outstanding, &one.found.id).cmp(&(other.outstanding, &other.found.id))
-            });
-            return Ok(seen);
-        }
-        let new: Vec<Seen> = finder.unknown(&seen, &request.known).into_iter().cloned().collect();
-        finder.saw_some(new.iter());
-        // A message without a shard is in no order, and is found by scans only.
-        Ok(new.into_iter().filter(|seen| seen.found.shard.is_empty()).collect())
-    }
-
-    /// Reads shards in order, and goes on with the scan for others.
-    async fn read_shards(
-        &self,
-        shards: Vec<(String, Option<Item>)>,
-        scan: Option<Option<Item>>,
-        youngest: Ticks,
-        request: &PendingRequest,
-    ) -> Result<Vec<Seen>, StoreError> {
-        if let Some(from) = scan {
-            let limit = self.address().page;
-            let segment = Segment { number: 0, of: 1, from, limit, names_only: true };
-            let page = self.client.scan_outstanding(segment).await?;
-            let mut finder = self.finder();
-            let new: Vec<Seen> =
-                finder.unknown(&page.seen, &request.known).into_iter().cloned().collect();
-            finder.scanned(new.iter(), page.next);
-        }
-        let most: usize = request.claim.readers.iter().map(|reader| reader.most).sum();
-        let limit =
-            most.div_ceil(shards.len().max(1)).clamp(1, self.address().page as usize) as u32;
-        let at_once = shards.len().max(1);
-        let read = |(shard, from): (String, Option<Item>)| async move {
-            let page = self.client.query_outstanding(&shard, from, youngest, limit).await?;
-            Ok::<_, StoreError>((shard, page))
-        };
-        let pages: Vec<(String, Page)> =
-            stream::iter(shards).map(read).buffered(at_once).try_collect().await?;
-        let mut seen = Vec::new();
-        let mut finder = self.finder();
-        for (shard, page) in pages {
-            finder.read(&shard, page.next);
-            seen.extend(page.seen);
-        }
-        Ok(seen)
-    }
-
-    /// Leaves out what is known, too young, of other relays, or done already although an index shows it.
-    async fn sift(
-        &self,
-        mut harvest: Harvest,
-        request: &PendingRequest,
-    ) -> Result<Harvest, StoreError> {
-        let readers = &request.claim.readers;
-        let lanes: HashSet<Lane> = readers
-            .iter()
-            .flat_map(|reader| reader.places.iter().map(|place| place.lane))
-            .collect();
-        let (now, youngest) = (Ticks::now(), harvest.youngest);
-        let has_all = self.index_has_all(&self.address().indexes.outstanding).await?
-            && self.index_has_all(&self.address().indexes.outstanding_all).await?;
-        let mut next = None::<Duration>;
-        let verify: Vec<String> = {
-            let finder = self.finder();
-            harvest.seen.retain(|seen| {
-                let is_new =
-                    !request.known.contains(&seen.row) && !finder.recent.contains(&seen.row);
-                let is_old = seen.outstanding <= youngest;
-                if is_new && !is_old {
-                    let wait = seen.outstanding.after(self.address().min_age).since(now);
-                    next = Some(next.map_or(wait, |next| next.min(wait)));
+            let place = it.found.aside.as_deref().and_then(Place::of_mark);
+            if let Some(place) = place {
+                if self.book().get(place.position).is_some_and(|row| row.row == it.row) {
+                    gone.push((place.lane, place.position));
+                    keys.extend(key.clone());
+                    still_aside.insert(it.row);
+                    continue;
                 }
-                // Without the whole message, its lane is not known yet.
-                is_new && is_old && (!has_all || lanes.contains(&seen.found.lane))
-            });
-            let doubtful = |seen: &&Seen| !has_all || finder.must_verify(seen.found.lane);
-            harvest.seen.iter().filter(doubtful).map(|seen| seen.found.id.clone()).collect()
-        };
-        harvest.next = next;
-        if verify.is_empty() {
-            return Ok(harvest);
+                self.client.delete_record(OPERATION, place).await?;
+            }
+            self.sizes().note(&it.row, it.found.lane, it.found.bytes);
+            fresh.push(it);
         }
-        let attributes = has_all.then_some([MESSAGE_ID, OUTSTANDING]);
-        let attributes = attributes.as_ref().map(|names| names.as_slice());
-        let mut present = self.client.get_all(OPERATION, &verify, attributes).await?;
-        let verify: HashSet<String> = verify.into_iter().collect();
-        harvest.seen.retain_mut(|seen| {
-            if !verify.contains(&seen.found.id) {
-                return true;
-            }
-            let Some(found) = present.remove(&seen.found.id).and_then(|item| decode(&item)) else {
-                return false;
-            };
-            let is_outstanding = found.outstanding == Some(seen.outstanding);
-            if !has_all {
-                seen.found = found;
-            }
-            is_outstanding && lanes.contains(&seen.found.lane)
-        });
-        Ok(harvest)
+        Ok((fresh, still_aside))
     }
 
     /// Messages that were set aside and are due, those that are gone, and when the next is due.
@@ -234,6 +120,7 @@ impl DynamoDb {
                 match found.filter(|found| is_aside(found, row.lane, *position)) {
                     None => gone.push((row.lane, *position)),
                     Some(found) => {
+                        self.sizes().note(&row.row, row.lane, found.bytes);
                         bytes += found.message.payload.len();
                         if bytes > request.claim.most_bytes && !due.is_empty() {
                             break 'all;
@@ -249,9 +136,9 @@ impl DynamoDb {
 
 /// Whether a message is still set aside there. Somebody else may have delivered or removed it.
 fn is_aside(found: &Found, lane: Lane, position: Position) -> bool {
-    let place = found.aside.as_deref().and_then(Place::parse);
-    let expected = Place::of(crate::aside::Part::Waiting, lane, position);
-    !found.is_delivered && place.is_some_and(|place| place == expected)
+    let place = found.aside.as_deref().and_then(Place::of_mark);
+    let expected = Place::of(Part::Waiting, lane, position);
+    !found.is_delivered && found.outstanding.is_none() && place == Some(expected)
 }
 
 fn origin(row: &AsideRow) -> Origin {
@@ -259,36 +146,33 @@ fn origin(row: &AsideRow) -> Origin {
     Origin::Aside { attempts, sink, waited_for }
 }
 
-/// Gives messages to the readers that want them, in their order, up to what each takes. Returns the shards of which
-/// some are left.
+/// Gives messages to the readers that want them, in their order, up to what each takes. Returns those that are left.
 fn give_out(
     seen: Vec<Seen>,
     readers: &[Reader],
     most_bytes: usize,
     readings: &mut [PendingReading],
-) -> BTreeSet<String> {
-    let (now, mut left) = (Ticks::now(), BTreeSet::new());
+) -> HashSet<Row> {
+    let mut left = HashSet::new();
     let mut bytes = vec![0; readers.len()];
-    let mut is_full = vec![false; readers.len()];
     for Seen { row, found, .. } in seen {
         let wants = |reader: &Reader| reader.wants(&found.message.topic);
-        let Some(n) = readers.iter().position(wants) else { continue };
+        let Some(n) = readers.iter().position(wants) else {
+            left.insert(row);
+            continue;
+        };
         bytes[n] += found.message.payload.len();
         let reading = &mut readings[n];
         let is_first = reading.messages.is_empty();
         // Once one was left, all that follow are: they may be of its key.
-        is_full[n] |=
+        reading.more |=
             !is_first && (reading.messages.len() >= readers[n].most || bytes[n] > most_bytes);
-        if is_full[n] {
-            left.insert(found.shard);
+        if reading.more {
+            left.insert(row);
             continue;
         }
-        reading.messages.push((row, message(found, now)));
+        let message = found.message(Position::default(), Origin::Lane { due_in: None });
+        reading.messages.push((row, message));
     }
     left
-}
-
-fn message(found: Found, now: Ticks) -> Message {
-    let due_in = found.not_before.map(|at| at.since(now)).filter(|wait| !wait.is_zero());
-    found.message(Position::default(), Origin::Lane { due_in })
 }

@@ -1,7 +1,10 @@
 //! Messages that were marked a short time ago: indexes may still show them. Pure.
+//!
+//! Somebody may also have made one outstanding again, and then it goes by the same name. Indexes rarely lag for long:
+//! what one still shows some time after the mark is looked up in the table now and then.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 use tidegate_core::outbox::by_state::Row;
@@ -12,18 +15,34 @@ pub(crate) const INDEX_LAG: Duration = Duration::from_secs(60);
 /// More are not remembered: 60 seconds of 4,000 messages a second.
 const MOST: usize = 250_000;
 
+/// What an index still shows so long after the mark is looked up in the table, …
+const DOUBT: Duration = Duration::from_secs(2);
+
 /// Names of messages, for as long as indexes may lag.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    rows: HashSet<Row>,
+    rows: HashMap<Row, Doubt>,
     order: VecDeque<(Instant, Row)>,
     /// Until then, some that were marked are not remembered any more.
     forgot_until: Option<Instant>,
 }
 
+/// When a message is looked up that an index still shows; … and then after twice the time, each time.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Doubt {
+    fn after(pause: Duration, now: Instant) -> Self {
+        Self { at: now + pause, pause }
+    }
+}
+
 impl Recent {
     pub fn add(&mut self, row: Row, now: Instant) {
-        if self.rows.insert(row.clone()) {
+        if self.rows.insert(row.clone(), Doubt::after(DOUBT, now)).is_none() {
             self.order.push_back((now, row));
         }
         if self.order.len() > MOST {
@@ -33,7 +52,27 @@ impl Recent {
     }
 
     pub fn contains(&self, row: &Row) -> bool {
-        self.rows.contains(row)
+        self.rows.contains_key(row)
+    }
+
+    /// After how long one that was marked must be looked up, if an index still shows it then; `None` if it was not
+    /// marked lately.
+    pub fn doubt(&self, row: &Row, now: Instant) -> Option<Duration> {
+        self.rows.get(row).map(|doubt| doubt.at.saturating_duration_since(now))
+    }
+
+    /// It was looked up: it is done, and the index lags.
+    pub fn is_done(&mut self, row: &Row, now: Instant) {
+        if let Some(doubt) = self.rows.get_mut(row) {
+            *doubt = Doubt::after(doubt.pause * 2, now);
+        }
+    }
+
+    /// It was looked up: somebody has made it outstanding again.
+    pub fn is_outstanding(&mut self, row: &Row) {
+        if self.rows.remove(row).is_some() {
+            self.order.retain(|(_, other)| other != row);
+        }
     }
 
     /// Forgets what is old enough.
@@ -72,6 +111,29 @@ mod tests {
         recent.tidy(start + Duration::from_secs(61));
         assert!(!recent.contains(&"a".into()) && recent.contains(&"b".into()));
         assert!(!recent.is_incomplete());
+    }
+
+    #[test]
+    fn what_is_shown_for_long_is_looked_up_now_and_then() {
+        let (mut recent, start) = (Recent::default(), Instant::now());
+        let (row, after) = (Row::from("a"), |seconds| start + Duration::from_secs(seconds));
+        assert_eq!(recent.doubt(&row, start), None);
+        recent.add(row.clone(), start);
+        assert_eq!(recent.doubt(&row, start), Some(DOUBT));
+        let mut looked_up = 0;
+        for second in 0..60 {
+            if recent.doubt(&row, after(second)) == Some(Duration::ZERO) {
+                looked_up += 1;
+                recent.is_done(&row, after(second));
+            }
+        }
+        assert_eq!(looked_up, 4, "after 2, 6, 14 and 30 s");
+        recent.is_outstanding(&row);
+        assert!(!recent.contains(&row));
+        // It is done once more, and remembered from then on.
+        recent.add(row.clone(), after(60));
+        recent.tidy(after(100));
+        assert!(recent.contains(&row));
     }
 
     #[test]

@@ -3,15 +3,16 @@
 use super::{
     OPERATION,
     actions::{
-        Tables, check_lanes, delete_record, deliver_aside, leave_outstanding, move_aside,
-        put_record,
+        Room, Tables, check_lanes, delete_record, deliver_aside, delivered, leave_outstanding,
+        move_aside, put_record,
     },
+    sizes::LARGE,
 };
 use crate::{
     DynamoDb, MAX_ACTIONS,
     aside::{Part, Place, Record},
-    client::jittered,
-    error::{Failure, throttled},
+    error::{Failure, Refused, refused_actions},
+    item,
     read::parse,
     ticks::Ticks,
 };
@@ -22,58 +23,78 @@ use std::{
 };
 use tidegate_core::{
     StoreError,
-    limits::STORE_DEADLINE,
     outbox::{
         HeldKey, Lane, LaneLease, Position, SetAside, Settled, StuckState,
         by_state::{AsideRow, Marks, Row},
     },
 };
-use tokio::time::sleep;
 
-/// Bytes of one transaction: DynamoDB takes 4 MB, and reasons are the only long part of a record.
-const MOST_UNITS: usize = 33;
+/// Messages of one transaction: up to three actions each, and one or two for all.
+const MOST_UNITS: usize = 32;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of one transaction. DynamoDB takes 4 MB and counts items as a whole, whatever is changed of them.
+pub(crate) const MOST_BYTES: usize = 3_500 << 10;
 
 /// What one message needs, all or nothing.
 struct Unit {
     lane: Lane,
     position: Position,
     actions: Vec<TransactWriteItem>,
+    /// Instead, each if the item has no room for what the one before would add.
+    smaller: VecDeque<Vec<TransactWriteItem>>,
     /// Instead, if the message is not there any more as it was.
     otherwise: Vec<TransactWriteItem>,
     /// What is known about it then; `None`: it is not set aside any more.
     becomes: Option<AsideRow>,
-    /// The name by which it was outstanding.
-    row: Option<Row>,
+    /// Its name.
+    row: Row,
+    /// Whether it was outstanding until now.
+    was_outstanding: bool,
     /// The keys that it holds, or held.
     keys: Vec<HeldKey>,
+    /// Of the items that it touches, at most.
+    bytes: usize,
+}
+
+/// What became of a transaction.
+enum Written {
+    All,
+    /// Its units have changed: it can be sent again.
+    Changed,
+    /// It must be smaller.
+    Refused(StoreError),
 }
 
 impl DynamoDb {
     pub(super) async fn write_aside(
         &self,
         marks: &Marks,
+        late: BTreeSet<Lane>,
         at: Ticks,
     ) -> Result<Settled, StoreError> {
         let _alone = self.writing.lock().await;
-        let mut units: VecDeque<Unit> = self.units(marks, at)?.into();
+        let mut units = self.units(marks, at)?;
+        units.retain(|unit| !late.contains(&unit.lane));
+        let mut settled = Settled { late: late.into_iter().collect(), ..Settled::default() };
         let mut touched: BTreeSet<HeldKey> =
             units.iter().flat_map(|unit| unit.keys.clone()).collect();
-        let mut settled = Settled::default();
-        while !units.is_empty() {
-            let mut chunk = Vec::new();
-            let mut actions = 1;
-            while let Some(unit) = units.front() {
-                actions += unit.actions.len();
-                if actions > MAX_ACTIONS || chunk.len() >= MOST_UNITS {
-                    break;
-                }
-                chunk.extend(units.pop_front());
-            }
+        let mut chunks = chunks(units);
+        while let Some(mut chunk) = chunks.pop_front() {
             chunk.retain(|unit: &Unit| !settled.late.contains(&unit.lane));
-            self.write_chunk(chunk, marks, &mut settled).await?;
+            if chunk.is_empty() {
+                continue;
+            }
+            match self.write_chunk(&mut chunk, marks, &mut settled).await? {
+                Written::All => self.written(chunk),
+                Written::Changed => chunks.push_front(chunk),
+                Written::Refused(error) if chunk.len() == 1 => return Err(error),
+                // One of them may be the reason, or all of them together: each part is tried, in its order.
+                Written::Refused(_) => {
+                    let rest = chunk.split_off(chunk.len() / 2);
+                    chunks.push_front(rest);
+                    chunks.push_front(chunk);
+                }
+            }
         }
         touched.retain(|key| !settled.late.contains(&key.lane));
         settled.freed = self.book().free(touched, self.now());
@@ -104,17 +125,19 @@ impl DynamoDb {
         now: Duration,
     ) -> Result<Option<Unit>, StoreError> {
         let (tables, position) = (self.tables(), set.position);
-        let unit = |actions, otherwise, becomes: AsideRow, row| {
-            let keys = becomes.held_key().into_iter().chain(known.and_then(AsideRow::held_key));
-            let keys = keys.collect();
+        let unit = |record: Record, actions, otherwise, was_outstanding| {
+            let keys = record.row.held_key().into_iter().chain(known.and_then(AsideRow::held_key));
             Some(Unit {
                 lane: set.lane,
                 position,
                 actions,
+                smaller: VecDeque::new(),
                 otherwise,
-                becomes: Some(becomes),
-                row,
-                keys,
+                keys: keys.collect(),
+                bytes: record.bytes.max(LARGE) + item::size(&record.item()),
+                row: record.row.row.clone(),
+                becomes: Some(record.row),
+                was_outstanding,
             })
         };
         if let Some(known) = known {
@@ -124,25 +147,30 @@ impl DynamoDb {
                 return Ok(None);
             }
             let from = Place::of(Part::of(known), known.lane, position);
-            let record = Record { position, row: becomes.clone() };
+            let record = self.record(position, becomes);
             let to = record.place();
             let mut actions =
-                vec![put_record(tables, &record)?, move_aside(tables, record.id(), &from, &to)?];
+                vec![put_record(tables, &record)?, move_aside(tables, record.id(), from, to)?];
             if from != to {
-                actions.push(delete_record(tables, &from)?);
+                actions.push(delete_record(tables, from)?);
             }
-            let otherwise = vec![delete_record(tables, &from)?];
-            return Ok(unit(actions, otherwise, becomes, None));
+            let otherwise = vec![delete_record(tables, from)?];
+            return Ok(unit(record, actions, otherwise, false));
         }
         // Otherwise it was settled before, or is not known to anybody.
         let Some(row) = row else { return Ok(None) };
         let Some((outstanding, id)) = parse(row) else { return Ok(None) };
-        let record = Record { position, row: AsideRow::new(row.clone(), set, now) };
+        let record = self.record(position, AsideRow::new(row.clone(), set, now));
         let actions = vec![
             put_record(tables, &record)?,
-            leave_outstanding(tables, id, outstanding, &record.place())?,
+            leave_outstanding(tables, id, outstanding, record.place())?,
         ];
-        Ok(unit(actions, Vec::new(), record.row, Some(row.clone())))
+        Ok(unit(record, actions, Vec::new(), true))
+    }
+
+    fn record(&self, position: Position, row: AsideRow) -> Record {
+        let bytes = self.sizes().get(&row.row);
+        Record { position, row, bytes }
     }
 
     fn done(
@@ -152,65 +180,81 @@ impl DynamoDb {
         row: &AsideRow,
         at: Ticks,
     ) -> Result<Unit, StoreError> {
-        let tables = self.tables();
+        let (tables, ttl) = (self.tables(), self.address().ttl);
         let place = Place::of(Part::of(row), row.lane, position);
         let id = parse(&row.row).map_or("", |(_, id)| id);
-        let delete = || delete_record(tables, &place);
-        let deliver = deliver_aside(tables, id, &place, at, self.address().ttl)?;
-        let (actions, otherwise) = (vec![delete()?, deliver], vec![delete()?]);
-        let keys = row.held_key().into_iter().collect();
-        Ok(Unit { lane, position, actions, otherwise, becomes: None, row: None, keys })
+        let deliver = |room| {
+            let delivered = delivered(at, ttl, room, "#aside");
+            Ok(vec![delete_record(tables, place)?, deliver_aside(tables, id, place, delivered)?])
+        };
+        let mut smaller =
+            Room::ALL.into_iter().map(deliver).collect::<Result<VecDeque<_>, StoreError>>()?;
+        Ok(Unit {
+            lane,
+            position,
+            actions: smaller.pop_front().unwrap_or_default(),
+            smaller,
+            otherwise: vec![delete_record(tables, place)?],
+            becomes: None,
+            row: row.row.clone(),
+            was_outstanding: false,
+            keys: row.held_key().into_iter().collect(),
+            bytes: self.sizes().get(&row.row).max(LARGE),
+        })
     }
 
+    /// Sends a transaction once, and says what to do next.
     async fn write_chunk(
         &self,
-        mut chunk: Vec<Unit>,
+        chunk: &mut [Unit],
         marks: &Marks,
         settled: &mut Settled,
-    ) -> Result<(), StoreError> {
-        let (mut pause, until) = (FIRST_PAUSE, Instant::now() + STORE_DEADLINE);
-        loop {
-            chunk.retain(|unit| !settled.late.contains(&unit.lane));
-            if chunk.is_empty() {
-                return Ok(());
-            }
-            match self.client.transact(OPERATION, self.actions(&chunk, marks)?).await {
-                Ok(()) => break,
-                Err(Failure::Cancelled(codes)) => {
-                    if is_refused(&codes, 0) {
-                        settled.late.extend(self.late(&chunk, marks).await?);
-                    }
-                    if !fall_back(&mut chunk, &codes) && !is_refused(&codes, 0) {
-                        // Somebody else writes to the same items at this moment.
-                        if Instant::now() + pause > until {
-                            return Err(throttled(OPERATION, "transactions disturb each other"));
-                        }
-                        sleep(jittered(pause)).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
-                    }
+    ) -> Result<Written, StoreError> {
+        let actions = self.actions(chunk, marks)?;
+        let failure = match self.client.transact_leased(OPERATION, actions).await {
+            Ok(()) => return Ok(Written::All),
+            Err(failure) => failure,
+        };
+        if let Failure::Cancelled(codes) = &failure {
+            if refused_actions(codes, 0..1) == Some(Refused::Condition) {
+                let lanes: BTreeSet<Lane> = chunk.iter().map(|unit| unit.lane).collect();
+                let leases: Vec<LaneLease> =
+                    marks.lanes.iter().filter(|it| lanes.contains(&it.lane)).copied().collect();
+                let late = self.lost_lanes(&leases).await?;
+                if !late.is_empty() {
+                    settled.late.extend(late);
+                    return Ok(Written::Changed);
                 }
-                Err(failure) => return Err(failure.into_error(OPERATION)),
+            }
+            if fall_back(chunk, codes) {
+                return Ok(Written::Changed);
             }
         }
-        let rows = chunk.iter().filter_map(|unit| unit.row.clone());
+        match failure {
+            Failure::Cancelled(_) | Failure::Invalid(_) => {
+                Ok(Written::Refused(failure.into_error(OPERATION)))
+            }
+            failure => Err(failure.into_error(OPERATION)),
+        }
+    }
+
+    /// These are in the table now.
+    fn written(&self, chunk: Vec<Unit>) {
+        let outstanding = chunk.iter().filter(|unit| unit.was_outstanding);
+        let rows = outstanding.map(|unit| unit.row.clone());
         self.finder().marked(rows, Instant::now());
+        let is_over = |unit: &&Unit| unit.becomes.as_ref().is_none_or(AsideRow::is_over);
+        for unit in chunk.iter().filter(is_over) {
+            self.sizes().remove(&unit.row);
+        }
+        if let Some(written) = self.written_since().as_mut() {
+            written.extend(chunk.iter().map(|unit| unit.position));
+        }
         let (set, done): (Vec<Unit>, Vec<Unit>) =
             chunk.into_iter().partition(|unit| unit.becomes.is_some());
         let set = set.into_iter().filter_map(|unit| Some((unit.position, unit.becomes?)));
         let done = done.into_iter().map(|unit| unit.position);
         self.book().settle(set, done, self.now());
-        Ok(())
-    }
-
-    /// The lanes of some messages that are not leased any more.
-    async fn late(&self, chunk: &[Unit], marks: &Marks) -> Result<Vec<Lane>, StoreError> {
-        let leases = self.client.leases(OPERATION).await?;
-        let lanes: BTreeSet<Lane> = chunk.iter().map(|unit| unit.lane).collect();
-        let is_held = |lane: &Lane| {
-            let fence = marks.lanes.iter().find(|lease| lease.lane == *lane).map(|it| it.fence);
-            fence.is_some() && leases.lanes.get(lane).map(|held| held.fence) == fence
-        };
-        Ok(lanes.into_iter().filter(|lane| !is_held(lane)).collect())
     }
 
     fn actions(&self, chunk: &[Unit], marks: &Marks) -> Result<Vec<TransactWriteItem>, StoreError> {
@@ -233,21 +277,52 @@ fn is_dead_already(known: &AsideRow, becomes: &AsideRow) -> bool {
     known.state == StuckState::Dead && AsideRow { due: known.due, ..becomes.clone() } == *known
 }
 
-fn is_refused(codes: &[String], action: usize) -> bool {
-    codes.get(action).is_some_and(|code| code == "ConditionalCheckFailed")
+/// The transactions in which messages are written, in their order.
+fn chunks(units: Vec<Unit>) -> VecDeque<Vec<Unit>> {
+    let mut chunks: VecDeque<Vec<Unit>> = VecDeque::new();
+    let (mut actions, mut bytes) = (0, 0);
+    for unit in units {
+        actions += unit.actions.len();
+        bytes += unit.bytes;
+        match chunks.back_mut() {
+            Some(chunk)
+                if chunk.len() < MOST_UNITS && actions < MAX_ACTIONS && bytes <= MOST_BYTES =>
+            {
+                chunk.push(unit);
+            }
+            _ => {
+                (actions, bytes) = (unit.actions.len(), unit.bytes);
+                chunks.push_back(vec![unit]);
+            }
+        }
+    }
+    chunks
 }
 
-/// Messages that are not there any more as they were do with what is left to do. Returns whether there were such.
+/// Messages that are not there any more as they were do with what is left to do, and those whose items have too little
+/// room with less. Returns whether there were such.
 fn fall_back(chunk: &mut [Unit], codes: &[String]) -> bool {
     let (mut first, mut any) = (1, false);
     for unit in chunk.iter_mut() {
-        let next = first + unit.actions.len();
-        if (first..next).any(|action| is_refused(codes, action)) {
-            any = true;
-            unit.actions = std::mem::take(&mut unit.otherwise);
-            unit.becomes = None;
+        let own = first..first + unit.actions.len();
+        first = own.end;
+        match refused_actions(codes, own) {
+            Some(Refused::Condition) => {
+                any = true;
+                unit.actions = std::mem::take(&mut unit.otherwise);
+                unit.smaller.clear();
+                unit.becomes = None;
+            }
+            Some(Refused::Invalid) => {
+                let smaller = unit.smaller.pop_front();
+                any |= smaller.is_some();
+                unit.actions = smaller.unwrap_or_else(|| std::mem::take(&mut unit.actions));
+            }
+            None => {}
         }
-        first = next;
     }
     any
 }
+
+#[cfg(test)]
+mod tests;

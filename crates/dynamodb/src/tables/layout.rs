@@ -72,6 +72,15 @@ impl Layout {
         self.indexes.iter().any(|it| it.name == index && it.has_all)
     }
 
+    /// The index of delivered messages by shard, by whatever name.
+    pub fn delivered(&self, names: &Indexes) -> Option<&str> {
+        let fits = |index: &&Index| {
+            index.keys == [(TOPIC_SHARD.to_owned(), true), (DELIVERY_TIME.to_owned(), false)]
+        };
+        let named = self.indexes.iter().filter(fits).find(|index| index.name == names.delivered);
+        named.or_else(|| self.indexes.iter().find(fits)).map(|index| index.name.as_str())
+    }
+
     /// The first index that it lacks. DynamoDB adds one at a time.
     pub fn lacks(&self, names: &Indexes) -> Option<Wanted> {
         wanted(names).into_iter().find_map(|wanted| self.lacks_index(wanted))
@@ -82,7 +91,7 @@ impl Layout {
         let fits = |index: &Index| {
             index.keys == [(wanted.hash.to_owned(), true), (wanted.range.to_owned(), false)]
         };
-        // Nothing reads delivered messages by the name of this index: any that fits will do.
+        // Delivered messages are read by whatever index fits.
         let by_keys = wanted.range == DELIVERY_TIME && wanted.hash == TOPIC_SHARD;
         if self.indexes.iter().any(|index| fits(index) && (by_keys || index.name == wanted.name)) {
             return None;

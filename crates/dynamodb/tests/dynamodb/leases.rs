@@ -8,7 +8,7 @@ use tidegate_core::{InspectOutbox, NewMessage, Publish};
 pub async fn until(holds: impl AsyncFn() -> bool) {
     let start = Instant::now();
     while !holds().await {
-        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
+        assert!(start.elapsed() < Duration::from_secs(120), "waited in vain");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

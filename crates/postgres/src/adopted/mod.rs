@@ -41,8 +41,8 @@ use take_over::TakeOver;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, Ids, LateMarks, Lines, Listing, OutboxCapabilities, Reads, Relays,
-        Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, Lines, Listing, OutboxCapabilities, Reads, Relays, Settled, Share,
+        Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{self, Marks, PendingRequest, ReadMessages},
     },
 };
@@ -149,7 +149,6 @@ impl StateOutbox for Adopted {
             relays: Relays::One,
             largest_transaction: None,
             publishing: None,
-            late_marks: LateMarks::Refused,
             lines: Lines::InStore,
             ids: Ids::SetAside,
             listing: Listing::ById,

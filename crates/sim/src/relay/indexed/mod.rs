@@ -35,9 +35,9 @@ use table::Leases;
 use tidegate_core::{
     Fence, MessageId, Position, StoreError,
     outbox::{
-        GiveBack, Habits, Ids, KeyOrder, Lane, LaneLease, LateMarks, Lines, Listing,
-        OutboxCapabilities, Publishing, Reads, Relays, Route, Settled, Share, Shared, StateOutbox,
-        TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, KeyOrder, Lane, LaneLease, Lines, Listing, OutboxCapabilities,
+        Publishing, Reads, Relays, Route, Settled, Share, Shared, StateOutbox, TroubleNote,
+        WhoseClock,
         by_state::{AsideBook, AsideRow, Marks, Pending, PendingRequest, ReadMessages, Row},
     },
 };
@@ -268,7 +268,6 @@ impl StateOutbox for Client {
             relays: Relays::Many,
             largest_transaction: Some(100),
             publishing: Some(Publishing::of_all()),
-            late_marks: LateMarks::Refused,
             lines: Lines::InStore,
             ids: Ids::Published,
             listing: Listing::ById,
