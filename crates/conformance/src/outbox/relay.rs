@@ -2,10 +2,10 @@
 //!
 //! It knows nothing of the order of keys: cases say what becomes of each message.
 
-use super::bench::Bench;
+use super::bench::{Bench, line_up};
 use crate::harness::LATER;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -130,28 +130,6 @@ impl Bench {
         let topics = self.outbox().await.topics;
         let found = topics.into_iter().find(|status| status.topic == topic);
         found.unwrap_or_else(|| panic!("nothing is known of `{topic}`"))
-    }
-}
-
-/// Of every key the first that waits is due, unless one before it holds the key, and no other is: what a relay makes of
-/// a listing that does not show it.
-fn line_up(stuck: &mut [Stuck]) {
-    let mut lines = BTreeSet::new();
-    for one in stuck {
-        let holds = match one.state {
-            StuckState::Retry | StuckState::Behind => true,
-            StuckState::Dead => one.then != OnDead::Skip,
-            StuckState::Later | StuckState::Unrouted => false,
-        };
-        let key = one.key.clone().filter(|_| holds);
-        let is_first = key.is_none_or(|key| lines.insert((one.sink.clone(), key)));
-        match one.state {
-            StuckState::Behind if is_first => {
-                (one.state, one.due_in) = (StuckState::Retry, Some(Duration::ZERO));
-            }
-            StuckState::Retry if !is_first => (one.state, one.due_in) = (StuckState::Behind, None),
-            _ => {}
-        }
     }
 }
 
