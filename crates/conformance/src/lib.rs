@@ -14,9 +14,10 @@
 //! ```
 //!
 //! A store that has an outbox and nothing else gives a [`FreshOutbox`] and calls [`outbox_conformance!`]. Cases are picked
-//! by its [`OutboxCapabilities`]: those on cursors and ids that grow are for logs, those on marks for stores that are read
-//! by state, those on shares for stores that share lanes out. All others every outbox must pass. Ids are whatever they
-//! are, and positions whatever a claim gives.
+//! by its [`OutboxCapabilities`]: `outbox/list.rs` says which case needs what. Cases that every outbox must pass ask
+//! `outbox/bench.rs` where stores may differ: how they list, who knows which message of a key is next, whose clock ends
+//! a lease. Ids are whatever they are, and positions whatever a claim gives. Random histories are
+//! compared with the memory store.
 //!
 //! ```
 //! use tidegate_conformance::FreshOutbox;
@@ -60,7 +61,7 @@ mod work;
 pub use differential::differential;
 pub use fixture::{Fresh, FreshOutbox};
 pub use list::cases;
-pub use outbox::{outbox_cases, outbox_differential};
+pub use outbox::{outbox_cases, outbox_differential, outbox_histories};
 
 use harness::Bench;
 use std::{future::Future, pin::Pin, time::Duration};
@@ -110,6 +111,11 @@ macro_rules! conformance {
 macro_rules! outbox_conformance {
     ($fixture:expr) => {
         $crate::__each_outbox_case! { __outbox_tests (check_outbox $fixture) }
+
+        #[test]
+        fn outbox_histories() {
+            $crate::outbox_histories($fixture);
+        }
     };
 }
 

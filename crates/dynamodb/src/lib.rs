@@ -63,8 +63,8 @@ use tables::Layout;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, OutboxCapabilities, Position, Reads, Relays, Settled, Share,
-        Shared, StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, KeyOrder, Lines, Listing, OutboxCapabilities, Position, Publishing,
+        Reads, Relays, Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{AsideBook, Marks, Pending, PendingRequest, ReadMessages},
     },
 };
@@ -157,16 +157,15 @@ impl DynamoDb {
     /// What people should know when a relay starts, a sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let age = self.address().min_age.as_secs_f64();
-        vec![
-            format!(
-                "messages of a key and topic are delivered in the order of their creation, as publishers' clocks have \
-                 it; messages of the last {age} s wait, because indexes lag behind"
-            ),
+        let mut remarks = self.state_capabilities().remarks();
+        remarks.extend([
+            format!("messages of the last {age} s wait, because indexes lag behind"),
             "applications that call `Post` or `ClearOutbox` send their messages themselves, and Brighter's sweeper \
              sends what is left: let applications deposit without clearing and stop the sweeper, or set `min_age` in \
              the address to more than they need"
                 .to_owned(),
-        ]
+        ]);
+        remarks
     }
 
     /// This machine's time since 1970: DynamoDB has no clock that could be asked.
@@ -208,21 +207,40 @@ impl DynamoDb {
     }
 }
 
+/// What a table at this address can do, without a request.
+pub fn capabilities(address: &Address) -> OutboxCapabilities {
+    OutboxCapabilities {
+        name: "dynamodb",
+        reads: Reads::ByState,
+        order: KeyOrder::If(
+            format!(
+                "they are of one topic, and the clocks of their publishers and the lag of indexes differ by less than \
+                 {} s (`min_age`)",
+                address.min_age.as_secs_f64()
+            )
+            .into(),
+        ),
+        clock: WhoseClock::Relay,
+        relays: Relays::Many,
+        largest_transaction: Some(MAX_ACTIONS),
+        publishing: Some(Publishing {
+            largest_payload: item::LARGEST_PAYLOAD,
+            adds_headers: true,
+            counted: publish::COUNTED,
+        }),
+        lines: Lines::InRelay,
+        ids: Ids::Published,
+        listing: Listing::ByPlace,
+        retention: true,
+        batches: false,
+        habits: HABITS,
+    }
+}
+
 #[async_trait]
 impl StateOutbox for DynamoDb {
     fn state_capabilities(&self) -> OutboxCapabilities {
-        OutboxCapabilities {
-            name: "dynamodb",
-            reads: Reads::ByState,
-            order: KeyOrder::If(
-                "of one topic, if the clocks of its publishers and the lag of indexes differ by less than min_age",
-            ),
-            clock: WhoseClock::Relay,
-            relays: Relays::Many,
-            largest_transaction: Some(MAX_ACTIONS),
-            batches: false,
-            habits: HABITS,
-        }
+        capabilities(self.address())
     }
 
     fn read_messages(&self) -> &ReadMessages {

@@ -35,7 +35,7 @@ const OPERATION: &str = "publish";
 const MAX_BYTES: usize = 4 << 20;
 
 /// How long a count of what is outstanding is believed.
-const COUNTED: Duration = Duration::from_secs(1);
+pub(crate) const COUNTED: Duration = Duration::from_secs(1);
 
 /// What this process remembers as a publisher.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use tidegate_dynamodb::DynamoDb;
 use tidegate_postgres::Protection;
 
 /// Commands that need no batches.
+#[cfg(feature = "dynamodb")]
 const WITHOUT_BATCHES: &str =
     "`publish`, `relay`, `outbox`, `check`, `doctor` and `migrate` work with it";
 
@@ -148,13 +149,20 @@ pub fn check_dynamodb(url: &str) -> Result<(), StoreError> {
 }
 
 /// Why an address of DynamoDB is not one of a store with batches.
+#[cfg(feature = "dynamodb")]
 pub(crate) fn no_batches(url: &str) -> StoreError {
-    let refusal = || {
-        refuse(format!(
-            "a dynamodb: store is an outbox and has no batches: {WITHOUT_BATCHES}; name another store for this command"
-        ))
+    let address = match tidegate_dynamodb::Address::parse(url) {
+        Ok(address) => address,
+        Err(error) => return error,
     };
-    check_dynamodb(url).err().unwrap_or_else(refusal)
+    let reason = tidegate_dynamodb::capabilities(&address).without_batches().unwrap_or_default();
+    refuse(format!("{reason}: {WITHOUT_BATCHES}; name another store for this command"))
+}
+
+/// This binary opens no such address at all.
+#[cfg(not(feature = "dynamodb"))]
+pub(crate) fn no_batches(url: &str) -> StoreError {
+    dynamodb_script(url).expect_err("it was built without DynamoDB")
 }
 
 /// The commands that make the tables, for people who use a tool of their own.

@@ -3,8 +3,8 @@
 use crate::{app::App, config::relay, exit::Exit, out, outbox, show::table::table};
 use anyhow::Result;
 use serde_json::json;
-use std::time::Duration;
-use tidegate::{Access, adopted::Preset, relay::PlannedSink};
+use std::{sync::Arc, time::Duration};
+use tidegate::{Access, OutboxStore, adopted::Preset, relay::PlannedSink};
 use tokio::time::timeout;
 
 /// How long a sink may take to answer.
@@ -23,7 +23,9 @@ pub async fn run(app: &App, preset: Option<Preset>) -> Result<Exit> {
     match outbox::table(app, preset).await {
         Ok(None) => {}
         Ok(Some(table)) => {
-            found.push((format!("table {}", table.table()), Ok(table.order().to_string())));
+            let name = format!("table {}", table.table());
+            let store: Arc<dyn OutboxStore> = table;
+            found.push((name, Ok(store.outbox_capabilities().remarks().join("; "))));
         }
         Err(error) => found.push(("table".to_owned(), Err(format!("{error:#}")))),
     }
@@ -63,9 +65,12 @@ async fn reach(planned: PlannedSink) -> (String, Result<String, String>) {
 async fn store(app: &App) -> Result<String, String> {
     let look = async {
         let outbox = app.address.open_outbox(Access::Existing).await?;
-        let name = outbox.outbox_store().outbox_capabilities().name;
+        let capabilities = outbox.outbox_store().outbox_capabilities();
         let place = outbox.place().await?.map(|place| format!(": {place}"));
-        anyhow::Ok(format!("{name}, schema is current{}", place.unwrap_or_default()))
+        let current =
+            format!("{}, schema is current{}", capabilities.name, place.unwrap_or_default());
+        let remarks = capabilities.without_batches().into_iter().chain(capabilities.remarks());
+        anyhow::Ok([current].into_iter().chain(remarks).collect::<Vec<_>>().join("; "))
     };
     look.await.map_err(|error| format!("{error:#}"))
 }

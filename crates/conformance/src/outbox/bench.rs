@@ -2,12 +2,16 @@
 
 use crate::fixture::Handles;
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tidegate_core::{
     Fence, MessageId, OutboxStore,
-    outbox::{Lane, LaneLease, OutboxCapabilities, Reads},
+    outbox::{
+        Lane, LaneLease, Lines, Listing, OnDead, OutboxCapabilities, Publishing, Reads, Stuck,
+        StuckState, WhoseClock,
+    },
 };
 
 /// An outbox to work on. Clones share it.
@@ -33,8 +37,30 @@ impl Bench {
         self.store.outbox_capabilities()
     }
 
+    pub(crate) fn publishing(&self) -> Option<Publishing> {
+        self.capabilities().publishing
+    }
+
     pub(crate) fn is_log(&self) -> bool {
         self.capabilities().reads == Reads::Log
+    }
+
+    /// Whether the store itself knows which message of a key is next.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.capabilities().lines == Lines::InStore
+    }
+
+    pub(crate) fn lists_by_id(&self) -> bool {
+        self.capabilities().listing == Listing::ById
+    }
+
+    /// How often a relay shares until it has what another one had whose lease is over: without a clock in the store, it
+    /// must have seen the other one stand still.
+    pub(crate) fn looks(&self) -> usize {
+        match self.capabilities().clock {
+            WhoseClock::Store => 1,
+            WhoseClock::Relay => 2,
+        }
     }
 
     /// Messages were published through this bench.
@@ -73,5 +99,27 @@ impl Bench {
     pub(crate) async fn reopen(&self) -> Option<Self> {
         let handles = self.handles.reopen().await?;
         Some(Self { published: self.published.clone(), ..Self::new(handles) })
+    }
+}
+
+/// Of every key the first that waits is due, unless one before it holds the key, and no other is: what a relay makes of
+/// a listing that does not show it.
+pub(super) fn line_up(stuck: &mut [Stuck]) {
+    let mut lines = BTreeSet::new();
+    for one in stuck {
+        let holds = match one.state {
+            StuckState::Retry | StuckState::Behind => true,
+            StuckState::Dead => one.then != OnDead::Skip,
+            StuckState::Later | StuckState::Unrouted => false,
+        };
+        let key = one.key.clone().filter(|_| holds);
+        let is_first = key.is_none_or(|key| lines.insert((one.sink.clone(), key)));
+        match one.state {
+            StuckState::Behind if is_first => {
+                (one.state, one.due_in) = (StuckState::Retry, Some(Duration::ZERO));
+            }
+            StuckState::Retry if !is_first => (one.state, one.due_in) = (StuckState::Behind, None),
+            _ => {}
+        }
     }
 }

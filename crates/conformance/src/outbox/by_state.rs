@@ -67,6 +67,7 @@ pub(crate) async fn a_copy_that_comes_late_undoes_no_decision(bench: Bench) {
     assert_eq!(bench.settle_messages(copy).await.late, []);
     let both = [0, 1].map(|n| (read[n].id.clone(), StuckState::Retry));
     assert_eq!(bench.states().await, both);
+    relay.heed().await;
     assert_eq!(ids(&relay.due().await), ids(&read[..2]));
 }
 
@@ -76,7 +77,7 @@ pub(crate) async fn what_a_lost_lane_settles_keeps_what_was_set_aside(bench: Ben
     old.share(AT_ONCE).await;
     let read = old.read().await;
     old.step().aside(&read[0], retry(AT_ONCE)).send().await;
-    let mut new = Relay::start(&bench, "new").await;
+    let mut new = Relay::succeed(&bench, "new").await;
     let again = new.read().await;
     assert_eq!(ids(&again), ids(&read[1..]));
     new.step().aside(&again[0], dead(OnDead::Park)).send().await;

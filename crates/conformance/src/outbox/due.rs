@@ -41,6 +41,7 @@ pub(crate) async fn what_is_tried_again_waits_for_those_before_it(bench: Bench) 
     relay.step().aside(&read[0], retry(LATER)).aside(&read[2], dead(OnDead::Skip)).send().await;
     let retried = bench.store.retry_dead(Selection::default(), &AuditLine::default()).await;
     assert_eq!(retried.expect("retry the dead"), 1);
+    relay.heed().await;
     let claim = relay.ask(asking(&relay)).await;
     assert_eq!(claim.due, [], "all wait for the first");
     assert!(claim.next_due.is_some_and(|due| due > LATER / 2), "{:?}", claim.next_due);

@@ -18,8 +18,9 @@ async fn limit(bench: &Bench, most: Option<u64>) {
     bench.store.limit_outstanding(most).await.expect("set a limit");
 }
 
+/// By a publisher that has counted nothing yet: one that has may believe that for a while.
 async fn refused(bench: &Bench) {
-    let error = bench.store.publish(vec![new_message("t", None)]).await.expect_err("it is full");
+    let error = bench.handle().publish(vec![new_message("t", None)]).await.expect_err("it is full");
     assert_eq!(error.kind(), Kind::Full, "{error}");
     assert!(error.is_passing() && error.to_string().contains("limit"), "{error}");
 }

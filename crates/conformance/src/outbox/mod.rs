@@ -5,6 +5,7 @@ pub(crate) mod by_state;
 pub(crate) mod claim;
 mod differential;
 pub(crate) mod due;
+mod histories;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod lag;
@@ -22,4 +23,5 @@ pub(crate) mod trouble;
 pub(crate) mod went_back;
 
 pub use differential::outbox_differential;
+pub use histories::outbox_histories;
 pub use list::outbox_cases;

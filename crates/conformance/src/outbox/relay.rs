@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of the order of keys: cases say what becomes of each message.
 
-use super::bench::Bench;
+use super::bench::{Bench, line_up};
 use crate::harness::LATER;
 use std::{
     collections::BTreeMap,
@@ -97,12 +97,22 @@ impl Bench {
         self.store.stuck(query).await.expect("list what was set aside")
     }
 
+    /// All that was set aside, as it is listed.
+    pub(crate) async fn listed(&self) -> Vec<Stuck> {
+        let all = StuckQuery { limit: 10_000, ..StuckQuery::default() };
+        let stuck = self.find_stuck(all).await;
+        let is_sorted = stuck.is_sorted_by(|one, next| one.id < next.id);
+        assert!(is_sorted || !self.lists_by_id(), "it is listed by ids: {stuck:?}");
+        stuck
+    }
+
     /// All that was set aside, in the order in which it was published.
     pub(crate) async fn all_stuck(&self) -> Vec<Stuck> {
-        let all = StuckQuery { limit: 10_000, ..StuckQuery::default() };
-        let mut stuck = self.find_stuck(all).await;
-        assert!(stuck.is_sorted_by(|one, next| one.id < next.id), "it is listed by ids");
+        let mut stuck = self.listed().await;
         stuck.sort_by_key(|stuck| self.place_of(&stuck.id));
+        if !self.has_lines() {
+            line_up(&mut stuck);
+        }
         stuck
     }
 
@@ -158,6 +168,30 @@ impl Relay {
             lanes: BTreeMap::new(),
             epoch: Epoch::default(),
             number: 0,
+        }
+    }
+
+    /// A relay with the lanes of one whose lease is over.
+    pub(crate) async fn succeed(bench: &Bench, name: &str) -> Self {
+        let mut relay = Self::new(bench, name);
+        relay.take_over().await;
+        relay
+    }
+
+    /// Takes the lanes of relays whose leases are over.
+    pub(crate) async fn take_over(&mut self) -> Shared {
+        let mut shared = self.share(LATER).await;
+        for _ in 1..self.bench.looks() {
+            let again = self.share(LATER).await;
+            shared = Shared { gained: [shared.gained, again.gained.clone()].concat(), ..again };
+        }
+        shared
+    }
+
+    /// Learns what people have decided.
+    pub(crate) async fn heed(&mut self) {
+        if !self.bench.has_lines() {
+            self.share(LATER).await;
         }
     }
 

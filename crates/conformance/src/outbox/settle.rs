@@ -78,6 +78,7 @@ pub(crate) async fn what_was_dropped_is_not_set_aside_again(bench: Bench) {
     let dropped = bench.store.drop_dead(Selection::default(), &AuditLine::default()).await;
     assert_eq!(dropped.expect("drop the dead"), 1);
     bench.settle_messages(settlement).await;
+    relay.heed().await;
     assert_eq!(ids(&relay.due().await), [read[1].id.clone()]);
     assert_eq!(bench.states().await.len(), 1);
 }
@@ -87,7 +88,7 @@ pub(crate) async fn a_relay_that_lost_its_lanes_changes_nothing(bench: Bench) {
     let mut old = Relay::new(&bench, "old");
     old.share(AT_ONCE).await;
     let read = old.read().await;
-    let mut new = Relay::start(&bench, "new").await;
+    let mut new = Relay::succeed(&bench, "new").await;
     let settlement = old.step().to(read[1].position).aside(&read[0], retry(AT_ONCE)).build();
     let settled = bench.settle_messages(settlement).await;
     assert_eq!((settled.late.len(), settled.freed.len()), (64, 0));
@@ -122,7 +123,9 @@ pub(crate) async fn sent_again_it_changes_nothing(bench: Bench) {
     assert_eq!(now, stuck);
     let status = bench.topic("t").await;
     assert_eq!((status.outstanding, status.dead), (5, 1));
-    assert_eq!((status.retrying, status.waiting, status.unrouted), (2, 2, 1));
+    assert_eq!((status.retrying + status.waiting, status.unrouted), (4, 1));
+    // One of them was set aside behind the first of its key, which is done.
+    assert!(status.retrying == 2 || !bench.has_lines(), "{status:?}");
 }
 
 pub(crate) async fn what_was_set_aside_is_not_read_again(bench: Bench) {

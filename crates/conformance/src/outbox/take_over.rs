@@ -10,7 +10,7 @@ use tidegate_core::{
     Message, Position,
     outbox::{
         Aside, Gained, HeldKey, OnDead, Origin, Shared,
-        StuckState::{Behind, Dead, Later, Retry, Unrouted},
+        StuckState::{self, Behind, Dead, Later, Retry, Unrouted},
     },
 };
 
@@ -26,6 +26,18 @@ async fn left_behind(
     settle(&mut relay, &read).await;
     relay.end().await;
     read
+}
+
+/// What was set aside is listed with these sinks and states, if that is what the store knows: where the relay knows,
+/// cases go by what is due.
+async fn are_stored<const N: usize>(bench: &Bench, expected: [(&str, StuckState); N]) {
+    let stuck = bench.all_stuck().await;
+    assert_eq!(stuck.len(), N);
+    if bench.has_lines() {
+        let stored = stuck.into_iter().map(|stuck| (stuck.sink, stuck.state));
+        let expected = expected.map(|(sink, state)| (sink.to_owned(), state));
+        assert_eq!(stored.collect::<Vec<_>>(), expected);
+    }
 }
 
 fn all<T: Ord>(shared: &Shared, of: impl Fn(&Gained) -> Vec<T>) -> BTreeSet<T> {
@@ -100,10 +112,9 @@ pub(crate) async fn what_had_no_route_finds_one(bench: Bench) {
     let mut relay = Relay::new(&bench, "b");
     relay.routes = vec![route("new.c", "late"), route("new.*", "new"), route("new.a", "never")];
     let shared = relay.share(LATER).await;
-    let states: Vec<_> = bench.all_stuck().await.into_iter().map(|s| (s.sink, s.state)).collect();
     let expected =
         [("new", Retry), ("new", Behind), ("new", Retry), ("", Unrouted), ("late", Retry)];
-    assert_eq!(states, expected.map(|(sink, state)| (sink.to_owned(), state)));
+    are_stored(&bench, expected).await;
     let held = all(&shared, |gained| gained.held.clone());
     assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["late", "new"]);
     let due = relay.due().await;
@@ -129,7 +140,6 @@ pub(crate) async fn what_goes_to_another_sink_waits_there(bench: Bench) {
     let mut relay = Relay::new(&bench, "b");
     relay.routes = vec![route("t", "other")];
     let shared = relay.share(LATER).await;
-    let states: Vec<_> = bench.all_stuck().await.into_iter().map(|s| (s.sink, s.state)).collect();
     let expected = [
         ("other", Retry),
         ("other", Behind),
@@ -139,7 +149,7 @@ pub(crate) async fn what_goes_to_another_sink_waits_there(bench: Bench) {
         ("other", Retry),
         ("other", Later),
     ];
-    assert_eq!(states, expected.map(|(sink, state)| (sink.to_owned(), state)));
+    are_stored(&bench, expected).await;
     let held = all(&shared, |gained| gained.held.clone());
     assert_eq!(held.iter().map(|key| key.sink.as_str()).collect::<Vec<_>>(), ["other", "other"]);
     assert_eq!(ids(&relay.due().await), [0, 1, 5].map(|n| read[n].id.clone()));
@@ -153,12 +163,11 @@ pub(crate) async fn a_found_route_keeps_the_order_of_its_key(bench: Bench) {
     })
     .await;
     let mut relay = Relay::start(&bench, "b").await;
-    assert_eq!(
-        bench.states().await,
-        [(read[0].id.clone(), Retry), (read[1].id.clone(), Behind), (read[2].id.clone(), Behind)]
-    );
+    are_stored(&bench, [(SINK, Retry), (SINK, Behind), (SINK, Behind)]).await;
+    assert_eq!(relay.due().await, [], "both wait for the first");
     relay.step().done(&read[0]).send().await;
-    assert_eq!(bench.states().await, [(read[1].id.clone(), Retry), (read[2].id.clone(), Behind)]);
+    are_stored(&bench, [(SINK, Retry), (SINK, Behind)]).await;
+    assert_eq!(ids(&relay.due().await), ids(&read[1..]));
 }
 
 pub(crate) async fn renewing_leaves_what_was_set_aside_alone(bench: Bench) {

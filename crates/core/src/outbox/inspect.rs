@@ -24,13 +24,14 @@ pub trait InspectOutbox: Send + Sync {
     /// The dead, grouped by topic, sink and reason, most first.
     async fn dead_groups(&self) -> Result<Vec<DeadGroup>, StoreError>;
 
-    /// Messages that were set aside, in the order of their ids.
+    /// Messages that were set aside, in the order of their ids, or in the store's own: see
+    /// [`Listing`](super::Listing).
     async fn stuck(&self, query: StuckQuery) -> Result<Vec<Stuck>, StoreError>;
 
     /// One message, whatever became of it; `None` if it is not stored any more.
     async fn message(&self, id: MessageId) -> Result<Option<Stored>, StoreError>;
 
-    /// Carries out one page of a decision about the dead, in the order of their ids, in one transaction.
+    /// Carries out one page of a decision about the dead, in the order in which they are listed, in one transaction.
     ///
     /// Afterwards every dead message that was looked at and chosen is changed, durably, and counted in the
     /// command's audit line; a command that changes nothing leaves none. A message that is due again waits

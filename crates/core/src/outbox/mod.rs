@@ -23,7 +23,10 @@ mod topics;
 mod trouble;
 
 pub use by_state::StateOutbox;
-pub use capabilities::{Habits, KeyOrder, OutboxCapabilities, Reads, Relays, WhoseClock};
+pub use capabilities::{
+    Habits, Ids, KeyOrder, Lines, Listing, OutboxCapabilities, Publishing, Reads, Relays,
+    WhoseClock,
+};
 pub use claim::{Claim, ClaimRequest, Place, Reader, Reading};
 pub use epoch::Epoch;
 pub use id::{EmptyId, MessageId};

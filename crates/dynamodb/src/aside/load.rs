@@ -32,7 +32,7 @@ impl Loading {
         Self { lanes, records: Vec::new(), scopes: scopes.into_iter().collect(), from: None }
     }
 
-    /// Reads on, for so long at most. Returns whether that was all.
+    /// Reads on, for so long at most but at least one page. Returns whether that was all.
     pub async fn step(
         &mut self,
         client: &Client,
@@ -42,9 +42,6 @@ impl Loading {
         let begun = Instant::now();
         let wanted: BTreeSet<Lane> = self.lanes.iter().map(|lease| lease.lane).collect();
         while let Some(part) = self.scopes.first().copied() {
-            if begun.elapsed() > most {
-                return Ok(false);
-            }
             let scope = Part::Waiting.scope(part);
             let (records, next) =
                 client.records(operation, &scope, self.from.take(), None, true).await?;
@@ -52,6 +49,9 @@ impl Loading {
             self.from = next;
             if self.from.is_none() {
                 self.scopes.remove(0);
+            }
+            if begun.elapsed() > most && !self.scopes.is_empty() {
+                return Ok(false);
             }
         }
         Ok(true)

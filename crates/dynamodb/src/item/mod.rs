@@ -9,7 +9,7 @@ mod size;
 
 pub use decode::{Found, decode};
 pub use encode::{Outgoing, encode, stamp};
-pub use size::{size, value_size};
+pub use size::{LARGEST_PAYLOAD, size, value_size};
 
 use aws_sdk_dynamodb::{primitives::Blob, types::AttributeValue};
 use std::collections::HashMap;

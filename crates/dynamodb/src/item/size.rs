@@ -2,6 +2,7 @@
 
 use super::Item;
 use aws_sdk_dynamodb::types::AttributeValue;
+use tidegate_core::limits::{MAX_HEADER_BYTES, MAX_KEY_BYTES, MAX_TOPIC_BYTES};
 
 /// DynamoDB refuses items that are larger.
 pub const MAX_ITEM_BYTES: usize = 400 << 10;
@@ -10,6 +11,12 @@ pub const MAX_ITEM_BYTES: usize = 400 << 10;
 /// `DeliveryTime`, `DeliveredAt` and `ExpiresAt`; a message that is set aside says where its record is. Without this
 /// room a message could be published and delivered, and never be marked.
 pub const ROOM_FOR_MARKS: usize = 100;
+
+/// Room for all of a message but its payload: headers whose every byte is escaped in JSON, topic, key, id and names.
+const BESIDES: usize = 6 * MAX_HEADER_BYTES + 2 * MAX_TOPIC_BYTES + MAX_KEY_BYTES + (4 << 10);
+
+/// A payload of so many bytes fits, whatever else is in the message.
+pub const LARGEST_PAYLOAD: usize = MAX_ITEM_BYTES - ROOM_FOR_MARKS - BESIDES;
 
 /// The bytes of an item: its names and its values.
 pub fn size(item: &Item) -> usize {

@@ -3,7 +3,11 @@
 use super::state::{Held, Leases, Plan, Relay, name_of};
 use crate::item::{Item, number};
 use std::collections::HashMap;
-use tidegate_core::{Fence, outbox::LaneLease, stamp};
+use tidegate_core::{
+    Fence,
+    outbox::{Lane, LaneLease},
+    stamp,
+};
 
 /// An update, and the condition under which it is made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +46,7 @@ impl Change {
             change.set_lane(&Held { relay: name.to_owned(), fence }, &name_of(*lane));
             taken.push(LaneLease { lane: *lane, fence });
         }
+        plan.free.iter().for_each(|lane| change.free_lane(*lane));
         change.set("LastFence", number(leases.last_fence + taken.len() as i64));
         change.forget(&plan.gone);
         (change, taken)
@@ -54,10 +59,7 @@ impl Change {
             let held = leases.lanes.get(&lease.lane);
             held.is_some_and(|held| held.relay == name && held.fence == lease.fence)
         };
-        for lease in lanes.iter().filter(is_held) {
-            let nobody = Held { relay: String::new(), fence: Fence::NOBODY };
-            change.set_lane(&nobody, &name_of(lease.lane));
-        }
+        lanes.iter().filter(is_held).for_each(|lease| change.free_lane(lease.lane));
         if ends && leases.relays.contains_key(name) {
             change.forget(&[name.to_owned()]);
         }
@@ -84,6 +86,11 @@ impl Change {
     fn set_lane(&mut self, held: &Held, name: &str) {
         self.update.push_str(&format!(", Lanes.{name} = :{name}"));
         self.values.insert(format!(":{name}"), held.value());
+    }
+
+    fn free_lane(&mut self, lane: Lane) {
+        let nobody = Held { relay: String::new(), fence: Fence::NOBODY };
+        self.set_lane(&nobody, &name_of(lane));
     }
 
     fn forget(&mut self, relays: &[String]) {

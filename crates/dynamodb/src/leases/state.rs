@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     pub lost: Vec<Lane>,
     /// It should take these.
     pub take: Vec<Lane>,
+    /// It has these without knowing, and above its share: nobody should have them.
+    pub free: Vec<Lane>,
     /// It has so many above its share.
     pub surplus: usize,
     /// So many relays live.
@@ -57,7 +59,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub fn changes_nothing(&self) -> bool {
-        self.take.is_empty() && self.gone.is_empty()
+        self.take.is_empty() && self.free.is_empty() && self.gone.is_empty()
     }
 }
 
@@ -78,9 +80,13 @@ impl Leases {
             Some(held) if held.relay == relay => kept.iter().all(|lease| lease.lane != *lane),
             Some(held) => !lives(&held.relay),
         };
+        let mut free = Lane::all().filter(is_free);
+        let take: Vec<Lane> = free.by_ref().take(share.saturating_sub(kept.len())).collect();
+        let is_its_own = |lane: &Lane| self.lanes.get(lane).is_some_and(|it| it.relay == relay);
         Plan {
             lost: lost.iter().map(|lease| lease.lane).collect(),
-            take: Lane::all().filter(is_free).take(share.saturating_sub(kept.len())).collect(),
+            take,
+            free: free.filter(is_its_own).collect(),
             surplus: kept.len().saturating_sub(share),
             relays: others + 1,
             gone: self

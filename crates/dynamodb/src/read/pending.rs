@@ -111,7 +111,7 @@ impl DynamoDb {
             (rows, book.next_due(&request.claim, now))
         };
         let (mut due, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for rows in rows.chunks(FETCHED) {
+        'all: for rows in rows.chunks(FETCHED) {
             let id = |row: &AsideRow| parse(&row.row).map_or("", |(_, id)| id).to_owned();
             let ids: Vec<String> = rows.iter().map(|(_, row)| id(row)).collect();
             let mut items = self.client.get_all(OPERATION, &ids, None).await?;
@@ -122,12 +122,12 @@ impl DynamoDb {
                     Some(found) => {
                         self.sizes().note(&row.row, row.lane, found.bytes);
                         bytes += found.message.payload.len();
+                        if bytes > request.claim.most_bytes && !due.is_empty() {
+                            break 'all;
+                        }
                         due.push(found.message(*position, origin(row)));
                     }
                 }
-            }
-            if bytes >= request.claim.most_bytes {
-                break;
             }
         }
         Ok((due, gone, next_due))

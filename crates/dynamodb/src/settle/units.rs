@@ -24,7 +24,7 @@ use std::{
 use tidegate_core::{
     StoreError,
     outbox::{
-        HeldKey, Lane, LaneLease, Position, SetAside, Settled,
+        HeldKey, Lane, LaneLease, Position, SetAside, Settled, StuckState,
         by_state::{AsideRow, Marks, Row},
     },
 };
@@ -143,6 +143,9 @@ impl DynamoDb {
         if let Some(known) = known {
             let mut becomes = known.clone();
             becomes.set(set, now);
+            if is_dead_already(known, &becomes) {
+                return Ok(None);
+            }
             let from = Place::of(Part::of(known), known.lane, position);
             let record = self.record(position, becomes);
             let to = record.place();
@@ -266,6 +269,12 @@ impl DynamoDb {
     pub(crate) fn tables(&self) -> Tables<'_> {
         Tables { messages: &self.address().table, side: &self.address().side_table }
     }
+}
+
+/// A copy of a settlement that came late says once more that a message is dead. Somebody may have decided about it by
+/// now, and that counts.
+fn is_dead_already(known: &AsideRow, becomes: &AsideRow) -> bool {
+    known.state == StuckState::Dead && AsideRow { due: known.due, ..becomes.clone() } == *known
 }
 
 /// The transactions in which messages are written, in their order.

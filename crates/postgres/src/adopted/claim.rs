@@ -45,7 +45,10 @@ impl Adopted {
             let found = answer.readings.iter().flat_map(|reading| &reading.rows);
             found.for_each(|(_, found)| front.forget_late(&found.row_key));
         }
-        Ok(answer.pending())
+        let mut pending = answer.pending();
+        pending.due.retain(|message| claim.lanes.contains(&message.lane));
+        pending.next_due = pending.next_due.filter(|_| !claim.lanes.is_empty());
+        Ok(pending)
     }
 
     async fn send_claim(
@@ -62,6 +65,7 @@ impl Adopted {
             readers.iter().map(|it| it.takes.as_ref().map(Topics::regex)).collect();
         let leaves: Vec<Option<String>> =
             readers.iter().map(|reader| Topics::regex_of_any(&reader.leaves)).collect();
+        let most_due = if request.lanes.is_empty() { 0 } else { request.most_due };
         let most: Vec<i64> = readers.iter().map(|reader| reader.most as i64).collect();
         self.pool
             .query(
@@ -76,7 +80,7 @@ impl Adopted {
                     (&most, Type::INT8_ARRAY),
                     (&known, Type::TEXT_ARRAY),
                     (&under_way, Type::INT8_ARRAY),
-                    (&(request.most_due as i64), Type::INT8),
+                    (&(most_due as i64), Type::INT8),
                     (&(request.most_bytes as i64), Type::INT8),
                     (&(MAX_BEHIND as i64), Type::INT8),
                     (&request.closed, Type::TEXT_ARRAY),

@@ -41,8 +41,8 @@ use take_over::TakeOver;
 use tidegate_core::{
     StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, OutboxCapabilities, Reads, Relays, Settled, Share, Shared,
-        StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, Lines, Listing, OutboxCapabilities, Reads, Relays, Settled, Share,
+        Shared, StateOutbox, TroubleNote, WhoseClock,
         by_state::{self, Marks, PendingRequest, ReadMessages},
     },
 };
@@ -102,12 +102,11 @@ impl Adopted {
 
     /// What people should know when a relay starts, a sentence each.
     pub fn remarks(&self) -> Vec<String> {
-        let one = "one relay at a time delivers it; others stand by".to_owned();
         let keyless = self.plan.key.is_empty().then(|| {
             "messages have no key, so that nothing waits for a message that failed".to_owned()
         });
         let preset = self.preset.and_then(|preset| preset.remark(self.plan.min_age));
-        [self.order().to_string(), one].into_iter().chain(keyless).chain(preset).collect()
+        self.state_capabilities().remarks().into_iter().chain(keyless).chain(preset).collect()
     }
 
     /// How the latest connection is protected against others on the way.
@@ -139,21 +138,21 @@ impl Adopted {
     }
 }
 
-/// What the order of a key depends on.
-const BY_COLUMNS: &str = "the values of the table's order columns grow with commits";
-const NO_ORDER: &str = "it does not matter: the table has no column that tells which row is older";
-
 #[async_trait]
 impl StateOutbox for Adopted {
     fn state_capabilities(&self) -> OutboxCapabilities {
-        let order = if self.plan.order.is_empty() { NO_ORDER } else { BY_COLUMNS };
         OutboxCapabilities {
             name: "postgres",
             reads: Reads::ByState,
-            order: KeyOrder::If(order),
+            order: self.order().promise(),
             clock: WhoseClock::Store,
             relays: Relays::One,
             largest_transaction: None,
+            publishing: None,
+            lines: Lines::InStore,
+            ids: Ids::SetAside,
+            listing: Listing::ById,
+            retention: false,
             batches: false,
             habits: Habits::default(),
         }

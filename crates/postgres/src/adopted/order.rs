@@ -1,6 +1,6 @@
 //! In which order rows are delivered, as far as a table can tell.
 
-use std::fmt;
+use tidegate_core::outbox::KeyOrder;
 
 /// The order that a table can express.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,18 +11,21 @@ pub enum Order {
     None,
 }
 
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Order {
+    /// What is promised by it.
+    pub(super) fn promise(&self) -> KeyOrder {
         match self {
-            Self::ByColumns(columns) => write!(
-                f,
-                "messages of a key are delivered in the order of {}; a row that is committed after a later \
-                 one was read comes after it",
-                columns.join(", ")
+            Self::ByColumns(columns) => KeyOrder::If(
+                format!(
+                    "the values of {} grow with commits: a row that is committed after a later one was read comes \
+                     after it",
+                    columns.join(", ")
+                )
+                .into(),
             ),
-            Self::None => f.write_str(
-                "the table has no column that tells which row is older: messages are delivered in no order; \
-                 add a time stamp and name it in `order`",
+            Self::None => KeyOrder::Never(
+                "the table has no column that tells which row is older; add a time stamp and name it in `order`"
+                    .into(),
             ),
         }
     }

@@ -115,7 +115,7 @@ impl Adopted {
     ) -> Result<ShadowReport, StoreError> {
         let mut report = ShadowReport {
             table: self.table().to_owned(),
-            order: self.order().to_string(),
+            order: self.order().promise().to_string(),
             ties: ties.map_or(Ok(0), |row| count(row, "messages"))?,
             examined: rows.len() as u64,
             advice: self.advice(),

@@ -4,10 +4,12 @@
 
 mod brighter;
 mod by_state;
+mod conformance;
 mod encodings;
 mod failures;
 mod lease;
 mod many;
+mod named;
 mod presets;
 #[allow(dead_code, reason = "the tests of relays use more of it")]
 #[path = "../relay/server.rs"]

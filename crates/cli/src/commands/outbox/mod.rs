@@ -23,7 +23,7 @@ pub async fn run(app: &App, args: OutboxArgs) -> Result<Exit> {
     let store = &*opened.store;
     let removes =
         matches!(args.command, OutboxCommand::Archive { .. } | OutboxCommand::Purge { .. });
-    if removes && opened.adopted.is_some() {
+    if removes && !store.outbox_capabilities().retention {
         bail!(
             "{} is its application's: what was sent is removed there, not by Tidegate",
             opened.name

@@ -19,6 +19,9 @@ fn carry_out(leases: &mut Leases, name: &str, plan: &Plan) -> Vec<LaneLease> {
         leases.lanes.insert(*lane, Held { relay: name.to_owned(), fence });
         taken.push(LaneLease { lane: *lane, fence });
     }
+    for lane in &plan.free {
+        leases.lanes.insert(*lane, Held { relay: String::new(), fence: Fence::NOBODY });
+    }
     taken
 }
 
@@ -57,6 +60,22 @@ fn a_lane_with_another_fence_is_lost() {
         plan.take.contains(&Lane(0)) && plan.take.contains(&Lane(1)),
         "nobody lives who has them"
     );
+}
+
+/// The answer that gave it lanes was lost, and it needs only some of them: others must be able to get the rest.
+#[test]
+fn lanes_that_a_relay_has_without_knowing_are_free() {
+    let mut leases = Leases::default();
+    leases.relays.insert("a".to_owned(), relay(1));
+    let plan = leases.plan("a", &[], &BTreeSet::new());
+    carry_out(&mut leases, "a", &plan);
+    leases.relays.insert("b".to_owned(), relay(1));
+    let plan = leases.plan("a", &[], &BTreeSet::new());
+    let taken = carry_out(&mut leases, "a", &plan);
+    assert_eq!((taken.len(), plan.free.len()), (32, 32));
+    let again = leases.plan("a", &taken, &BTreeSet::new());
+    assert!(again.changes_nothing(), "{again:?}");
+    assert_eq!(leases.plan("b", &[], &BTreeSet::new()).take, plan.free);
 }
 
 proptest! {

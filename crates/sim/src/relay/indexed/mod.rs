@@ -35,8 +35,9 @@ use table::Leases;
 use tidegate_core::{
     Fence, MessageId, Position, StoreError,
     outbox::{
-        GiveBack, Habits, KeyOrder, Lane, LaneLease, OutboxCapabilities, Reads, Relays, Route,
-        Settled, Share, Shared, StateOutbox, TroubleNote, WhoseClock,
+        GiveBack, Habits, Ids, KeyOrder, Lane, LaneLease, Lines, Listing, OutboxCapabilities,
+        Publishing, Reads, Relays, Route, Settled, Share, Shared, StateOutbox, TroubleNote,
+        WhoseClock,
         by_state::{AsideBook, AsideRow, Marks, Pending, PendingRequest, ReadMessages, Row},
     },
 };
@@ -259,11 +260,18 @@ impl StateOutbox for Client {
             reads: Reads::ByState,
             order: match self.plan.keeps_order() {
                 true => KeyOrder::Promised,
-                false => KeyOrder::If("messages are read when they are older than lag and skew"),
+                false => {
+                    KeyOrder::If("messages are read when they are older than lag and skew".into())
+                }
             },
             clock: WhoseClock::Relay,
             relays: Relays::Many,
             largest_transaction: Some(100),
+            publishing: Some(Publishing::of_all()),
+            lines: Lines::InStore,
+            ids: Ids::Published,
+            listing: Listing::ById,
+            retention: true,
             batches: false,
             habits: Habits::default(),
         }
