@@ -93,12 +93,11 @@ impl DynamoDb {
             now,
             min_age: address.min_age,
         };
-        let look = self.finder().look(
-            address.scan_concurrency,
-            wants,
-            (most, address.page),
-            (now, Instant::now()),
-        );
+        let look = {
+            let (mut finder, at) = (self.finder(), Instant::now());
+            finder.begin(view.lanes.clone(), view.known, at);
+            finder.look(address.scan_concurrency, wants, (most, address.page), (now, at))
+        };
         match look {
             Look::Scan { segments } => self.scan(segments, &view).await,
             Look::Shards(plan) => self.read_shards(plan, &view).await,

@@ -33,6 +33,10 @@ pub(crate) struct Finder {
     backlog: Option<Backlog>,
     /// Whether a shard with a negative number was seen.
     has_negative: bool,
+    /// The lanes of the last look. What was read then of other lanes was passed by.
+    lanes: HashSet<Lane>,
+    /// What the last look gave to the relay.
+    given: Vec<(Row, Lane)>,
 }
 
 /// What to do in one look.
@@ -82,6 +86,26 @@ impl Finder {
             Some((at, false)) => APART.saturating_sub(now.saturating_duration_since(at)),
             _ => Duration::ZERO,
         }
+    }
+
+    /// The next look is for these lanes, by a relay that has these messages. Lanes may come while a look is under way
+    /// that does not know of them, or be lost and come again, so that what it gave was not taken: then shards are read
+    /// from their beginnings, so that nothing is read before what was passed by.
+    pub(super) fn begin(&mut self, lanes: HashSet<Lane>, known: &HashSet<Row>, now: Instant) {
+        let was_dropped = |(row, lane): &(Row, Lane)| {
+            lanes.contains(lane) && !known.contains(row) && !self.recent.contains(row)
+        };
+        let is_behind = !lanes.is_subset(&self.lanes) || self.given.iter().any(was_dropped);
+        if let Some(backlog) = self.backlog.as_mut().filter(|_| is_behind) {
+            backlog.begin_anew(now);
+        }
+        self.given.clear();
+        self.lanes = lanes;
+    }
+
+    /// The look gave these to the relay.
+    pub(super) fn gave(&mut self, given: impl Iterator<Item = (Row, Lane)>) {
+        self.given = given.collect();
     }
 
     /// What to do next: a scan of all, or shards of topics that somebody wants, up to so many messages.

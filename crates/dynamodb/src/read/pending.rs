@@ -55,6 +55,8 @@ impl DynamoDb {
         let now = (Ticks::now(), Instant::now());
         let mut finder = self.finder();
         finder.read(&harvest.shards, &harvest.fates, now.1);
+        let given = readings.iter().flat_map(|reading| &reading.messages);
+        finder.gave(given.map(|(row, message)| (row.clone(), message.lane)));
         finder.looked(found, self.address().page, now.1);
         for (reader, reading) in readers.iter().zip(readings) {
             reading.more |= finder.has_more(|topic| reader.wants(topic));

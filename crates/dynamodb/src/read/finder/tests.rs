@@ -66,3 +66,60 @@ fn what_a_pass_leaves_where_it_is_is_waited_for() {
     finder.passed([].into_iter(), None, second);
     assert_eq!(finder.wait(|_| true, (Ticks(0), second)), None, "it is not there any more");
 }
+
+/// Whether shards are read from their beginnings.
+fn begins(finder: &mut Finder, now: Instant) -> bool {
+    match look(finder, now) {
+        Look::Shards(plan) => plan.queries.iter().all(|query| query.from.is_none()),
+        look => panic!("{look:?}"),
+    }
+}
+
+/// All of what the next look reads is read, and there is more.
+fn read_on(finder: &mut Finder, now: Instant) {
+    let Look::Shards(plan) = look(finder, now) else { panic!("there is more than a page") };
+    let row = super::super::row("id", Ticks(7));
+    let page = |query: super::super::backlog::Query| {
+        let next = super::super::merge::place_of(&query.shard, &row);
+        ShardPage { query, rows: vec![row.clone()], next, is_cut: false }
+    };
+    let pages: Vec<ShardPage> = plan.queries.into_iter().map(page).collect();
+    finder.read(&pages, &Fates::default(), now);
+}
+
+/// A lane is gained while a look is under way that was not asked for it. Its messages were passed by.
+#[test]
+fn shards_are_read_anew_when_a_look_is_for_more_lanes_than_the_one_before() {
+    let (mut finder, now) = (Finder::default(), Instant::now());
+    let (none, lanes) = (HashSet::new(), |of: std::ops::Range<u16>| of.map(Lane).collect());
+    finder.saw_some([&seen("a", 0)].into_iter(), 3, now);
+    finder.begin(lanes(0..2), &none, now);
+    read_on(&mut finder, now);
+    finder.begin(lanes(0..2), &none, now);
+    assert!(!begins(&mut finder, now));
+    finder.begin(lanes(0..1), &none, now);
+    assert!(!begins(&mut finder, now), "what is left was read");
+    finder.begin(lanes(0..2), &none, now);
+    assert!(begins(&mut finder, now), "lane 1 was passed by");
+}
+
+/// A lane is lost and comes again while a look is under way: the relay takes nothing of what it gives.
+#[test]
+fn shards_are_read_anew_when_what_was_given_was_not_taken() {
+    let (mut finder, now) = (Finder::default(), Instant::now());
+    let (rows, lanes) = ((Row::from("7/one"), Row::from("7/two")), HashSet::from([Lane(0)]));
+    finder.saw_some([&seen("a", 0)].into_iter(), 3, now);
+    for (known, marked, is_anew) in
+        [(true, false, false), (false, true, false), (false, false, true)]
+    {
+        finder.begin(lanes.clone(), &HashSet::from([rows.0.clone()]), now);
+        read_on(&mut finder, now);
+        finder.gave([(rows.0.clone(), Lane(0)), (rows.1.clone(), Lane(0))].into_iter());
+        let mut taken = HashSet::from([rows.0.clone()]);
+        taken.extend(known.then(|| rows.1.clone()));
+        finder.recent = Recent::default();
+        finder.marked(marked.then(|| rows.1.clone()).into_iter(), now);
+        finder.begin(lanes.clone(), &taken, now);
+        assert_eq!(begins(&mut finder, now), is_anew, "known: {known}, marked: {marked}");
+    }
+}
