@@ -20,7 +20,7 @@ use std::{
 /// For so long a destination counts as having what it had.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// A credential or an endpoint. Limit = min(server hint, budgets, AIMD), and the binding one is
+/// A credential or an endpoint. Limit = min(server hint, budgets, level), and the binding one is
 /// named.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
@@ -50,8 +50,6 @@ pub(crate) struct Connection {
 #[derive(Clone, Debug)]
 struct Class {
     controller: Controller,
-    /// A rate that was found.
-    bucket: Option<Bucket>,
     learned: Learned,
     /// The most that was in flight in the last moment, and when.
     peak: (u32, Time),
@@ -132,7 +130,6 @@ impl Connection {
         let options = &self.options;
         self.classes.entry(class).or_insert_with(|| Class {
             controller: Controller::new(options.clone(), now),
-            bucket: None,
             learned: Learned::default(),
             peak: (0, now),
         })
@@ -173,9 +170,11 @@ impl Connection {
         let controller = self.class(class, now);
         let level = controller.level();
         let room = controller.room(now).map_err(|held| match held {
-            Held::Full if level == max => Wait::for_answer(Binding::Max),
-            Held::Full => Wait::for_answer(Binding::Level),
-            Held::Trial(until) => Wait { binding: Binding::Trial, until },
+            Held::Full(until) if level == max => Wait { binding: Binding::Max, until },
+            Held::Full(until) => Wait { binding: Binding::Level, until },
+            Held::Asks(until) => Wait { binding: Binding::Trial, until },
+            Held::Rate(until) => Wait::until(Binding::Rate, until),
+            Held::Spread(until) => Wait::until(Binding::Level, until),
         })?;
         let (ceiling, binding) = self.ceiling();
         let room = room.min(ceiling.saturating_sub(self.in_flight));
@@ -233,8 +232,7 @@ impl Connection {
         }
         let found = self.found(class, now);
         found.learned.allows(now).map_err(|until| Wait::until(Binding::Requests, until))?;
-        let found = found.bucket.clone();
-        for bucket in self.bucket.iter().chain(&found) {
+        if let Some(bucket) = &self.bucket {
             bucket.allows(now).map_err(|until| Wait::until(Binding::Rate, until))?;
         }
         let round_trip = self.class(class, now).round_trip().as_secs_f64();
@@ -261,9 +259,6 @@ impl Connection {
             bucket.start(now);
         }
         let found = self.found(class, now);
-        if let Some(bucket) = &mut found.bucket {
-            bucket.start(now);
-        }
         if found.learned.start(now) {
             found.controller.ask_first(now);
         }
@@ -313,14 +308,10 @@ impl Connection {
     fn rejected(&mut self, class: usize, started: Started, rejection: Rejection, now: Time) {
         self.told(now.saturating_add(rejection.retry_after.unwrap_or_default()));
         let cause = self.class(class, now).rejected(started, rejection, now);
-        match cause {
+        match cause.filter(|_| !rejection.timed_out) {
             Some(Cause::PerSecond { most }) => {
                 if let Some(declared) = &mut self.bucket {
-                    return declared.confirmed(most, now);
-                }
-                match &mut self.found(class, now).bucket {
-                    Some(bucket) => bucket.confirmed(most, now),
-                    none => *none = Some(Bucket::learned(most, now)),
+                    declared.confirmed(most);
                 }
             }
             // With others at work, it may be they who leave nothing.
@@ -347,7 +338,6 @@ impl Connection {
         let (before, after) = (f64::from(self.among), f64::from(among));
         for class in self.classes.values_mut() {
             class.controller.share(self.among, among, now);
-            class.bucket.iter_mut().for_each(|bucket| bucket.share(before / after));
         }
         self.among = among;
         self.accounts.iter_mut().for_each(|account| account.limit *= before / after);
@@ -374,7 +364,7 @@ impl Connection {
 
     pub fn statistics(&mut self, class: usize, class_name: &str, now: Time) -> Statistics {
         let binding = self.room(class, now).err().map_or(Binding::Nothing, |wait| wait.binding);
-        let found = self.found(class, now).bucket.as_ref().map(Bucket::per_second);
+        let found = self.class(class, now).rate();
         let declared = self.bucket.as_ref().map(Bucket::per_second);
         let mut statistics = Statistics {
             connection_name: self.name.clone(),

@@ -42,16 +42,24 @@ pub enum Reason {
         /// What the rejection tells about its limit.
         cause: Cause,
     },
-    /// So many of those under way were accepted when the service rejected.
-    Counted,
     /// A request had no answer in time.
     TimedOut,
-    /// A look above the remembered ceiling was rejected.
+    /// A request has had no answer for much longer than usual, and is taken as lost.
+    Overdue,
+    /// Many requests were refused in a row, and none was accepted.
+    Fell,
+    /// Requests that were taken as lost were answered after all: what followed from it is undone.
+    AnsweredLate,
+    /// Small steps, above a level that once ended the growth.
+    Growth,
+    /// One request above the ceiling was accepted.
+    ProbeAccepted,
+    /// One request above the ceiling was refused.
     ProbeFailed,
-    /// Round trips grew with the level: more in flight only waits longer.
+    /// Round trips grow so much with the level that throughput falls.
     Inflated,
-    /// Round trips stayed long after the level fell: it was not the level.
-    SlowerService,
+    /// The one request that asked was accepted, after nothing had been.
+    Answered,
     /// A budget that was used up is free again.
     BudgetFreed,
     /// Nothing was asked for a long time.
@@ -82,6 +90,16 @@ pub enum Cause {
     Unknown,
 }
 
+impl Reason {
+    /// The same, now that it is known what a rejection tells.
+    pub(crate) fn because(self, cause: Cause) -> Self {
+        match self {
+            Reason::Throttled { retry_after, .. } => Reason::Throttled { retry_after, cause },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, from, to, reason } = self;
@@ -101,11 +119,15 @@ impl fmt::Display for Reason {
                 write!(f, "throttled: {cause}")?;
                 retry_after.map_or(Ok(()), |wait| write!(f, ", retry after {wait:.1?}"))
             }
-            Reason::Counted => f.write_str("counted: so many were accepted just then"),
             Reason::TimedOut => f.write_str("no answer in time"),
-            Reason::ProbeFailed => f.write_str("probe failed: back below the ceiling"),
-            Reason::Inflated => f.write_str("round trips grow with the level"),
-            Reason::SlowerService => f.write_str("the service is slower at any level"),
+            Reason::Overdue => f.write_str("overdue: taken as lost"),
+            Reason::Fell => f.write_str("many were refused in a row: it accepts less"),
+            Reason::AnsweredLate => f.write_str("answered late: not lost after all"),
+            Reason::Growth => f.write_str("growth: all of this level was answered"),
+            Reason::ProbeAccepted => f.write_str("probe: one more was accepted"),
+            Reason::ProbeFailed => f.write_str("probe: one more was refused"),
+            Reason::Inflated => f.write_str("throughput is best here: round trips grow beyond"),
+            Reason::Answered => f.write_str("the service accepts again"),
             Reason::BudgetFreed => f.write_str("a budget is free again"),
             Reason::Idle => f.write_str("idle: learn again"),
             Reason::Reset => f.write_str("reset"),
@@ -132,8 +154,10 @@ pub(crate) struct Log(VecDeque<Decision>);
 impl Log {
     /// Adds a decision. The steps of one doubling are one decision.
     pub fn add(&mut self, decision: Decision) {
-        if matches!(decision.reason, Reason::FastStart | Reason::Approach)
-            && let Some(last) = self.0.back_mut()
+        if matches!(
+            decision.reason,
+            Reason::FastStart | Reason::Approach | Reason::Growth | Reason::ProbeAccepted
+        ) && let Some(last) = self.0.back_mut()
             && last.reason == decision.reason
         {
             last.to = decision.to;

@@ -14,6 +14,12 @@ const RAISE: f64 = 0.05;
 /// A budget of which less than this is used is not raised.
 const USED: f64 = 0.8;
 
+/// A budget that was seen once may have been an outage. When it should be used up again, it is asked one request
+/// at a time, until it is refuted by this share of it …
+const REFUTED: f64 = 0.02;
+/// … and at least so many requests.
+const REFUTED_AT_LEAST: f64 = 3.0;
+
 /// A pause that is this share of the window tells something about the window, if it was long enough.
 const PAUSE: u32 = 20;
 
@@ -27,6 +33,8 @@ pub(crate) struct Learned {
     accepted: u64,
     exhausted: Option<Exhausted>,
     account: Option<Account>,
+    /// It was used up more than once.
+    confirmed: bool,
     /// The window is longer than this, as far as is known, and not longer than that.
     longer_than: Duration,
     not_longer_than: Duration,
@@ -65,6 +73,9 @@ impl Learned {
             self.raise_at = now + account.window * RAISED_AFTER;
         }
         let allowed = account.allows(1.0, now);
+        if !self.confirmed {
+            return Ok(());
+        }
         if let Err(until) = allowed
             && until.saturating_sub(now) > account.window / PAUSE
         {
@@ -75,10 +86,21 @@ impl Learned {
 
     /// A request starts. Returns whether it should ask first: the budget is believed to be free again.
     pub fn start(&mut self, now: Time) -> bool {
+        let doubtful = self.is_doubtful(now);
         if let Some(account) = &mut self.account {
             account.charge(1.0, now);
         }
-        self.exhausted.is_none() && self.paused_until.is_some()
+        self.exhausted.is_none() && (self.paused_until.is_some() || doubtful)
+    }
+
+    /// Whether the budget should be used up, but it is not known whether it is one.
+    fn is_doubtful(&mut self, now: Time) -> bool {
+        let Some(account) = self.account.as_mut().filter(|_| !self.confirmed) else { return false };
+        let beyond = account.used(now) - account.limit;
+        if beyond > (REFUTED * account.limit).max(REFUTED_AT_LEAST) {
+            self.account = None;
+        }
+        beyond >= 0.0
     }
 
     /// A request that started then was accepted. Returns whether that ends an exhaustion: it was no
@@ -116,7 +138,10 @@ impl Learned {
     fn found(&mut self, limit: f64, window: Duration, now: Time) {
         let limit = limit.max(1.0);
         match &mut self.account {
-            Some(account) => account.limit = limit,
+            Some(account) => {
+                account.limit = limit;
+                self.confirmed = true;
+            }
             none => {
                 let budget = Budget { kind: BudgetKind::Requests, limit, window };
                 *none = Some(Account::new(&budget));
@@ -156,9 +181,29 @@ mod tests {
         learned.accepted(seconds(310));
         for _ in 0..100 {
             assert_eq!(learned.allows(seconds(311)), Ok(()));
-            learned.start(seconds(311));
+            assert!(!learned.start(seconds(311)));
         }
-        assert!(learned.allows(seconds(320)).unwrap_err() >= seconds(600));
+        // Seen once: it may have been an outage. One request asks.
+        assert!(learned.allows(seconds(320)).is_ok() && learned.start(seconds(320)));
+        (1..10).for_each(|n| learned.rejected(true, seconds(320 + 30 * n)));
+        learned.accepted(seconds(615));
+        (0..101).for_each(|_| {
+            learned.start(seconds(615));
+        });
+        assert!(
+            learned.allows(seconds(620)).unwrap_err() >= seconds(900),
+            "seen twice: it is kept"
+        );
+    }
+
+    #[test]
+    fn an_outage_is_no_budget() {
+        let mut learned = Learned::default();
+        (0..100).for_each(|_| assert!(!learned.accepted(seconds(0))));
+        (1..10).for_each(|n| learned.rejected(true, seconds(n)));
+        assert!(learned.accepted(seconds(10)));
+        let asks = (0..200).filter(|_| learned.start(seconds(11))).count();
+        assert!((2..10).contains(&asks), "{asks} ask, then it is refuted");
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The limit is the lowest of three: what the service asks for (hints), what its budgets leave, and
-//! what additive increase and multiplicative decrease found. [`Statistics`] name the one that binds.
+//! what was found out from its answers. [`Statistics`] name the one that binds.
 
 mod account;
 mod answer;

@@ -15,7 +15,7 @@ pub struct Statistics {
     /// When it was first used: decisions count from here.
     #[serde(with = "crate::time::seconds")]
     pub since: Time,
-    /// How much may be in flight, by AIMD.
+    /// How much may be in flight, as far as was found out.
     pub current_parallelism: u32,
     /// How much may ever be.
     pub max_parallelism: u32,
@@ -60,7 +60,7 @@ pub enum Binding {
     /// Nothing: there is room.
     #[default]
     Nothing,
-    /// The level of AIMD.
+    /// The level.
     Level,
     /// The most that options allow.
     Max,

@@ -116,4 +116,42 @@ proptest! {
         prop_assert_eq!(statistics.current_parallelism, 32);
         prop_assert_eq!(statistics.total_throttle_events, burst as u64);
     }
+
+    #[test]
+    fn late_answers_undo_what_their_silence_caused(late in 1usize..20, after in 700u64..60_000) {
+        let options = Options { max: 64, start: Some(20), ..Options::default() };
+        let gate = Pacer::new(options, ["a".to_owned()]).unwrap().gate("any");
+        let level = |now| gate.statistics(now)[0].current_parallelism;
+        let ms = Duration::from_millis;
+        let answer = |permits: Vec<Permit>, now| {
+            permits.into_iter().for_each(|one| one.end(Outcome::Succeeded, Hint::default(), now));
+        };
+        answer((0..12).map(|_| gate.try_start(ms(0)).unwrap()).collect(), ms(100));
+        let before = level(ms(100));
+        let silent: Vec<Permit> = (0..late).map(|_| gate.try_start(ms(200)).unwrap()).collect();
+        let _ = gate.try_start(ms(200 + after));
+        answer(silent, ms(300 + after));
+        prop_assert!(level(ms(300 + after)) >= before);
+    }
+
+    #[test]
+    fn the_same_steps_lead_to_the_same_decisions(steps in proptest::collection::vec(step(), 1..200)) {
+        let run = || {
+            let gate = Pacer::new(Options::default(), ["a".to_owned()]).unwrap().gate("any");
+            let (mut now, mut permits) = (Time::ZERO, Vec::new());
+            for step in &steps {
+                match step {
+                    Step::Start => permits.extend(gate.try_start(now)),
+                    Step::End { which, outcome, hint } if !permits.is_empty() => {
+                        let permit: Permit = permits.swap_remove(which % permits.len());
+                        permit.end(*outcome, *hint, now);
+                    }
+                    Step::Pass(time) => now += *time,
+                    _ => {}
+                }
+            }
+            gate.statistics(now)
+        };
+        prop_assert_eq!(run(), run());
+    }
 }

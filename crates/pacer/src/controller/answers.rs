@@ -1,28 +1,64 @@
-//! Answers per round trip: how much the service really works on at the same time.
+//! What answers tell about the speed of a service, gathered per round trip.
 
-/// Counts answers. A round trip ends when a request is answered that began after the last one ended.
+use super::{curve::Curve, round_trip::RoundTrip};
+use std::time::Duration;
+
+/// Round trips, and what follows from them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Answers {
-    now: u32,
-    before: u32,
+pub(super) struct Answers {
+    times: RoundTrip,
+    curve: Curve,
+    /// Requests from this one on started in the current round trip.
+    round: u64,
+    /// Beyond so many in flight, throughput falls.
+    useful: Option<u32>,
 }
 
 impl Answers {
-    pub fn add(&mut self) {
-        self.now = self.now.saturating_add(1);
+    /// Adds the answer to a request that started as one of so many in flight. A round trip ends when one is
+    /// answered that started after the last one ended: then the curve is looked at again, and with each
+    /// answer that is slow.
+    pub fn add(&mut self, id: u64, in_flight: u32, round_trip: Duration, next: u64) {
+        let seconds = round_trip.as_secs_f64();
+        let slow = self.times.is_slow(seconds);
+        self.times.add(seconds);
+        self.curve.add(in_flight, seconds);
+        let round_ended = id >= self.round;
+        if round_ended {
+            self.round = next;
+            self.curve.age();
+        }
+        if round_ended || slow {
+            self.judge();
+        }
     }
 
-    pub fn round_ended(&mut self) {
-        self.before = std::mem::take(&mut self.now);
+    /// Looks at the curve now.
+    pub fn judge(&mut self) {
+        self.useful = self.curve.best();
     }
 
-    /// Within the current round trip, so far.
-    pub fn now(&self) -> u32 {
-        self.now
+    /// Beyond so many in flight, throughput falls.
+    pub fn useful(&self) -> Option<u32> {
+        self.useful
     }
 
-    /// Within a whole round trip.
-    pub fn per_round_trip(&self) -> u32 {
-        self.now.max(self.before)
+    /// Whether round trips seem to grow already, were it by chance.
+    pub fn seem_slower(&self) -> bool {
+        self.curve.seems_slower()
+    }
+
+    pub fn round_trip(&self) -> Duration {
+        self.times.mean()
+    }
+
+    /// The mean of the last round trips, and how much they vary.
+    pub fn times(&self) -> RoundTrip {
+        self.times
+    }
+
+    /// After so long, a request without an answer is taken as lost.
+    pub fn overdue_after(&self) -> Option<Duration> {
+        self.times.overdue_after()
     }
 }

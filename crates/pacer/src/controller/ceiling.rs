@@ -1,122 +1,146 @@
-//! A limit that was found: stay just below, and look above it rarely.
+//! The most that a service accepts, in flight or within a second, as far as is known.
+//!
+//! A refusal with n is exact evidence: at most n − 1 are accepted. But what is on its way counts as in
+//! flight here and not there, so a little more than that may be accepted nearly always. Therefore
+//! refusals are tolerated up to one per hundred accepted; whatever a step up costs beyond that is paid back
+//! before the next one.
 
+use super::probes::{Probes, Speed};
 use crate::Time;
-use std::time::Duration;
 
-/// The first look above a ceiling comes this long after it was found …
-const FIRST_PROBE: Duration = Duration::from_secs(10);
-/// … and at least so many times later as a rejection costs: looking takes a fiftieth of the time.
-const PROBE_COSTS: u32 = 50;
-/// Looks are never further apart than this.
-const LAST_PROBE: Duration = Duration::from_secs(900);
+/// What one accepted request earns: one refusal per hundred is tolerated …
+const EARNED: f64 = 0.01;
+/// … and so many may be saved up.
+const SAVED: f64 = 2.0;
+/// A ceiling that is lower by more than one in so many has fallen.
+const FELL: u32 = 4;
 
-/// The most that is known to be accepted.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ceiling {
-    pub at: u32,
-    /// How much further the next look goes: doubled after each one that succeeded.
-    step: u32,
-    failures: u32,
-    probe_at: Time,
-    /// Rejections with no more in flight than this.
-    surprises: u32,
+/// The most that is accepted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ceiling {
+    at: u32,
+    /// What it was before the last step up.
+    before: Option<u32>,
+    credit: f64,
+    probes: Probes,
 }
 
 impl Ceiling {
-    /// Found now; a rejection costs so much time.
-    pub fn found(at: u32, cost: Duration, now: Time) -> Self {
-        let mut ceiling = Self { at, step: 1, failures: 0, probe_at: now, surprises: 0 };
-        ceiling.wait(cost, now);
-        ceiling
+    /// Found now.
+    pub fn found(at: u32, speed: Speed, now: Time) -> Self {
+        let probes = Probes::begin(false, speed, now);
+        Self { at: at.max(1), before: None, credit: 0.0, probes }
     }
 
-    /// The service rejected with so much in flight. Returns whether the ceiling does not explain that.
-    /// Near the ceiling it may, once: what is under way is in flight for us and not for the service.
-    pub fn is_refuted_by(&mut self, in_flight: u32) -> bool {
-        self.surprises += u32::from(in_flight <= self.at);
-        self.surprises > 1 || in_flight < self.at - self.at / 4
+    /// The service fell to this.
+    pub fn fell_to(at: u32, speed: Speed, now: Time) -> Self {
+        Self { probes: Probes::begin(true, speed, now), ..Self::found(at, speed, now) }
     }
 
-    /// Whether another limit is about the same.
-    pub fn is_near(&self, at: u32) -> bool {
-        at.abs_diff(self.at) <= 1 + self.at / 4
+    pub fn at(&self) -> u32 {
+        self.at
     }
 
-    /// The level to look at, if it is time for a look.
-    pub fn probe(&self, now: Time) -> Option<u32> {
-        (now >= self.probe_at).then(|| self.at.saturating_add(self.step))
+    /// A request was accepted.
+    pub fn accepted(&mut self) {
+        self.credit = (self.credit + EARNED).min(SAVED);
     }
 
-    /// A look was accepted: the ceiling is higher than it was known to be. The next look goes further,
-    /// and may come as soon as the level is stable.
-    pub fn raised(&mut self, to: u32, now: Time) {
-        self.at = to;
-        self.step = self.step.saturating_mul(2);
-        self.failures = 0;
-        self.surprises = 0;
-        self.probe_at = now;
+    /// One was refused that should not have been. Returns whether that is tolerated.
+    pub fn tolerates(&mut self) -> bool {
+        let tolerated = self.credit >= 1.0;
+        self.credit -= f64::from(u8::from(tolerated));
+        tolerated
     }
 
-    /// It is lower than it seemed at first.
-    pub fn lowered(&mut self, at: u32) {
-        self.at = self.at.min(at);
+    /// One more was refused of an event that was dealt with: it is paid back before the next step up.
+    pub fn owe(&mut self, speed: Speed, now: Time) {
+        self.probes.postpone(speed, now);
     }
 
-    /// The service rejected again, at a limit of `at`.
-    pub fn confirmed(&mut self, at: u32, cost: Duration, now: Time) {
-        self.at = at;
-        self.step = 1;
-        self.failures += 1;
-        self.wait(cost, now);
+    /// It is lower: by a little, or the service fell.
+    pub fn lower(&mut self, at: u32, speed: Speed, now: Time) {
+        if at < self.at - (self.at / FELL).max(1) {
+            *self = Self::fell_to(at, speed, now);
+        } else if at < self.at {
+            (self.at, self.before) = (at.max(1), None);
+        }
     }
 
-    fn wait(&mut self, cost: Duration, now: Time) {
-        let first = FIRST_PROBE.max(cost.saturating_mul(PROBE_COSTS));
-        self.probe_at = now + first.saturating_mul(1 << self.failures.min(16)).min(LAST_PROBE);
+    /// So many were accepted at the same time.
+    pub fn counted(&mut self, at: u32) {
+        (self.at, self.before) = (at.max(1), None);
+    }
+
+    /// One was refused that is not tolerated: the last step up is taken back, if there was one.
+    pub fn step_back(&mut self, most: u32, speed: Speed, now: Time) {
+        match self.before.take() {
+            Some(before) => {
+                self.at = before.min(self.at);
+                self.probes.in_vain(speed, now);
+                self.probes.postpone(speed, now);
+            }
+            None => self.lower(most, speed, now),
+        }
+    }
+
+    /// Whether one request should be tried above it.
+    pub fn probe_is_due(&self, now: Time) -> bool {
+        self.probes.is_due(now)
+    }
+
+    /// The probe was accepted: the ceiling is higher.
+    pub fn probe_accepted(&mut self, now: Time) {
+        self.before = Some(self.at);
+        self.at = self.at.saturating_add(self.probes.accepted(self.at, now));
+    }
+
+    /// The probe was refused.
+    pub fn probe_refused(&mut self, speed: Speed, now: Time) {
+        self.probes.refused(speed, now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
-    const RETRY_AFTER: Duration = Duration::from_secs(2);
+    const SPEED: Speed =
+        Speed { round_trip: Duration::from_millis(100), per_second: 50.0, cost: Duration::ZERO };
 
-    #[test]
-    fn looks_come_longer_apart_after_each_failure() {
-        let mut ceiling = Ceiling::found(5, Duration::from_millis(100), Time::ZERO);
-        let mut now = Time::ZERO;
-        for wait in [10, 20, 40, 80] {
-            assert_eq!(ceiling.probe(now + Duration::from_secs(wait - 1)), None);
-            now += Duration::from_secs(wait);
-            assert_eq!(ceiling.probe(now), Some(6));
-            ceiling.confirmed(5, Duration::from_millis(100), now);
-        }
+    fn ceiling() -> Ceiling {
+        Ceiling::found(20, SPEED, Time::ZERO)
     }
 
     #[test]
-    fn dear_rejections_are_asked_for_rarely() {
-        let ceiling = Ceiling::found(20, RETRY_AFTER, Time::ZERO);
-        assert_eq!(ceiling.probe(Duration::from_secs(99)), None);
-        assert_eq!(ceiling.probe(Duration::from_secs(100)), Some(21));
-        let ceiling = Ceiling::found(20, Duration::from_secs(3_600), Time::ZERO);
-        assert_eq!(ceiling.probe(LAST_PROBE), Some(21));
+    fn one_refusal_in_a_hundred_is_tolerated() {
+        let mut ceiling = ceiling();
+        (0..101).for_each(|_| ceiling.accepted());
+        assert!(ceiling.tolerates() && !ceiling.tolerates());
     }
 
     #[test]
-    fn a_rejection_far_below_or_again_refutes_it() {
-        let mut ceiling = Ceiling::found(20, RETRY_AFTER, Time::ZERO);
-        assert!(!ceiling.is_refuted_by(21) && !ceiling.is_refuted_by(19));
-        assert!(ceiling.is_refuted_by(19));
-        assert!(Ceiling::found(20, RETRY_AFTER, Time::ZERO).is_refuted_by(14));
+    fn what_a_step_up_cost_is_paid_back_before_the_next() {
+        let (mut ceiling, now) = (ceiling(), Duration::from_secs(1_000));
+        ceiling.probe_accepted(now);
+        assert_eq!(ceiling.at(), 21);
+        ceiling.step_back(20, SPEED, now);
+        assert_eq!(ceiling.at(), 20);
+        (0..2).for_each(|_| ceiling.owe(SPEED, now));
+        assert!(!ceiling.probe_is_due(now + Duration::from_secs(6)));
+        (0..50).for_each(|_| ceiling.owe(SPEED, now));
+        assert!(ceiling.probe_is_due(now + Duration::from_secs(10)), "but not for ever");
     }
 
     #[test]
-    fn steps_double_while_they_succeed() {
-        let mut ceiling = Ceiling::found(5, RETRY_AFTER, Time::ZERO);
-        for (at, next) in [(6, 8), (8, 12), (12, 20), (20, 36)] {
-            ceiling.raised(at, Time::ZERO);
-            assert_eq!(ceiling.probe(Time::ZERO), Some(next));
-        }
+    fn a_refusal_takes_back_the_last_step() {
+        let mut ceiling = ceiling();
+        (0..4).for_each(|_| ceiling.probe_accepted(Time::ZERO));
+        assert_eq!(ceiling.at(), 35);
+        ceiling.step_back(34, SPEED, Time::ZERO);
+        assert_eq!(ceiling.at(), 27);
+        ceiling.step_back(26, SPEED, Time::ZERO);
+        assert_eq!(ceiling.at(), 26);
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::Policy;
 
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
 fn controller(options: Options) -> Controller {
     Controller::new(Arc::new(options), Time::ZERO)
 }
@@ -15,6 +17,15 @@ fn succeed(controller: &mut Controller, times: usize, at: Time) {
         let started = controller.start(at);
         controller.succeeded(started, at);
     }
+}
+
+/// As many requests as may be in flight start, and succeed later.
+fn full_round(controller: &mut Controller, at: Time) {
+    let mut started = Vec::new();
+    while controller.room(at).is_ok() {
+        started.push(controller.start(at));
+    }
+    started.into_iter().for_each(|one| controller.succeeded(one, at + ROUND_TRIP));
 }
 
 fn throttle(controller: &mut Controller, at: Time) {
@@ -98,7 +109,7 @@ fn a_trial_comes_before_the_rest() {
     throttle(&mut full, seconds(1));
     assert_eq!(full.level(), 4);
     let trial = full.start(seconds(2));
-    assert_eq!(full.room(seconds(2)), Err(Held::Trial(None)));
+    assert_eq!(full.room(seconds(2)), Err(Held::Asks(None)));
     full.ended(trial, false, seconds(2));
     assert!(full.room(seconds(2)).is_ok(), "given up: another one asks");
     let trial = full.start(seconds(2));
@@ -162,7 +173,7 @@ fn a_limit_is_shared_while_others_are_there() {
     controller.share(2, 3, seconds(2));
     assert_eq!(controller.level(), 6);
     controller.share(3, 1, seconds(3));
-    succeed(&mut controller, 12, seconds(4));
+    (0..12).for_each(|round| full_round(&mut controller, seconds(4 + round)));
     assert_eq!(controller.level(), 18, "found without the others");
     let mut unlimited = self::controller(Options { start: Some(40), ..Options::default() });
     unlimited.share(1, 2, seconds(1));
@@ -184,6 +195,6 @@ fn what_is_accepted_of_a_burst_is_the_limit_in_whatever_order_it_came() {
         controller.rejected(started, rejection, ms(201));
     }
     burst.into_iter().for_each(|started| controller.succeeded(started, ms(300)));
-    succeed(&mut controller, 30, ms(2_300));
-    assert_eq!((controller.ceiling.as_ref().map(|c| c.at), controller.level()), (Some(20), 20));
+    (0..9).for_each(|round| full_round(&mut controller, ms(2_300 + 200 * round)));
+    assert_eq!((controller.belief.flight.map(|c| c.at()), controller.level()), (Some(20), 20));
 }
