@@ -127,7 +127,7 @@ async fn items_that_are_left_unprocessed_for_long_do_not_reorder() {
     let fixture = Fixture::new(6).await;
     let (store, sink) = (fixture.open("&min_age=500ms"), recorder());
     let relay = Running::start(fixture.direct_with("&min_age=500ms"), "a", &sink);
-    fixture.faults(Faults { unprocessed: 0.6, ..Faults::default() });
+    fixture.faults(Faults { unprocessed: 0.5, ..Faults::default() });
     let messages: Vec<NewMessage> =
         (0..1_000).map(|n| message("t", Some(&format!("k{}", n % 125)), n)).collect();
     store.publish(messages).await.unwrap();
