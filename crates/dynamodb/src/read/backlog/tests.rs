@@ -34,7 +34,14 @@ struct World {
     known: HashSet<Row>,
     unwanted: BTreeSet<String>,
     requests: usize,
+    /// The lanes that the relay knows of.
+    lanes: HashSet<Lane>,
+    /// What a look gives of this lane is not taken.
+    dropped: Option<Lane>,
 }
+
+/// Keys are spread over so many lanes.
+const LANES: u16 = 4;
 
 impl World {
     fn new(seed: u64) -> Self {
@@ -48,6 +55,8 @@ impl World {
             known: HashSet::new(),
             unwanted: BTreeSet::new(),
             requests: 0,
+            lanes: (0..LANES).map(Lane).collect(),
+            dropped: None,
         }
     }
 
@@ -72,7 +81,7 @@ impl World {
             let outstanding = Some(Ticks(self.now));
             let found = Found {
                 id,
-                lane: Lane(0),
+                lane: Lane(key as u16 % LANES),
                 shard,
                 outstanding,
                 created: Ticks(self.now),
@@ -98,7 +107,8 @@ impl World {
             .cloned()
             .collect();
         rows.sort_by_key(|row| row.outstanding);
-        let has_more = rows.len() > query.limit as usize;
+        // As DynamoDB says it: there may be more, if there are as many as were asked for.
+        let has_more = rows.len() >= query.limit as usize;
         rows.truncate(query.limit as usize);
         let next = rows.last().filter(|_| has_more);
         let next = next.and_then(|row| super::super::merge::place_of(&query.shard, &row.row));
@@ -116,13 +126,47 @@ impl World {
         });
         let rest = &rows[begin..];
         let page: Vec<Seen> = rest.iter().take(PAGE as usize).cloned().collect();
-        let next = page.last().filter(|_| rest.len() > page.len());
+        let next = page.last().filter(|_| page.len() == PAGE as usize);
         let next = next.and_then(|row| super::super::merge::place_of("", &row.row));
         Page { seen: page, next }
     }
 
     fn new_of(&self, seen: &[Seen]) -> Vec<Seen> {
-        seen.iter().filter(|it| !self.known.contains(&it.row)).cloned().collect()
+        let is_new =
+            |it: &&Seen| !self.known.contains(&it.row) && self.lanes.contains(&it.found.lane);
+        seen.iter().filter(is_new).cloned().collect()
+    }
+
+    /// A lane goes to another relay.
+    fn lose(&mut self, lane: Lane) {
+        self.lanes.remove(&lane);
+        self.finder.forget(|it| it == lane);
+        self.forget(lane);
+    }
+
+    fn forget(&mut self, lane: Lane) {
+        let of_lane = self.rows.iter().filter(|row| row.found.lane == lane);
+        of_lane.for_each(|row| drop(self.known.remove(&row.row)));
+        let is_of = |key: &str| key[1..].parse::<u16>().unwrap() % LANES == lane.0;
+        self.taken.retain(|(_, key), _| !is_of(key));
+    }
+
+    /// The store knows that the relay has a lane; the relay knows it after some looks.
+    fn gain(&mut self, lane: Lane) {
+        self.finder.gain([lane].into_iter(), self.time().1);
+        for _ in 0..self.luck.random_range(0..3) {
+            self.look(50);
+        }
+        self.lanes.insert(lane);
+    }
+
+    /// A lane is lost and comes again while a look is under way.
+    fn lose_and_gain(&mut self, lane: Lane) {
+        self.forget(lane);
+        self.finder.gain([lane].into_iter(), self.time().1);
+        self.dropped = Some(lane);
+        self.look(50);
+        self.dropped = None;
     }
 
     /// One look. The relay has room for `room` messages. Returns whether something was read.
@@ -130,6 +174,7 @@ impl World {
         let now = self.time();
         let unwanted = self.unwanted.clone();
         let wants = |topic: &str| !unwanted.contains(topic);
+        self.finder.begin(self.lanes.clone(), &self.known, now.1);
         match self.finder.look(1, wants, (50, PAGE), now) {
             Look::Scan { .. } => {
                 self.requests += 1;
@@ -172,11 +217,15 @@ impl World {
         room: usize,
         wants: impl Fn(&str) -> bool,
     ) -> Option<HashSet<Row>> {
-        let mut left = HashSet::new();
+        let (mut left, mut given) = (HashSet::new(), Vec::new());
         let is_any = !new.is_empty();
         for (n, seen) in new.into_iter().enumerate() {
             if n >= room || !wants(&seen.found.message.topic) {
                 left.insert(seen.row);
+                continue;
+            }
+            given.push((seen.row.clone(), seen.found.lane));
+            if self.dropped == Some(seen.found.lane) {
                 continue;
             }
             let message = &seen.found.message;
@@ -184,6 +233,7 @@ impl World {
             self.taken.entry(key).or_default().push(seen.outstanding);
             self.known.insert(seen.row);
         }
+        self.finder.gave(given.into_iter());
         is_any.then_some(left)
     }
 
@@ -224,7 +274,11 @@ proptest! {
             world.publish(topic, count);
         }
         for _ in 0..world.luck.random_range(0..200) {
-            match world.luck.random_range(0..10) {
+            let lane = Lane(world.luck.random_range(0..LANES));
+            match world.luck.random_range(0..14) {
+                10 => world.lose(lane),
+                11 | 12 if !world.lanes.contains(&lane) => world.gain(lane),
+                13 if world.lanes.contains(&lane) => world.lose_and_gain(lane),
                 0 => {
                     let topic = topics[world.luck.random_range(0..topics.len())];
                     let count = world.luck.random_range(0..40);
@@ -246,6 +300,11 @@ proptest! {
             prop_assert!(world.is_in_order());
         }
         world.unwanted.clear();
+        for lane in (0..LANES).map(Lane) {
+            if !world.lanes.contains(&lane) {
+                world.gain(lane);
+            }
+        }
         for _ in 0..2_000 {
             if world.rows.is_empty() {
                 break;
