@@ -6,11 +6,12 @@ use std::fs;
 /// Only these make a store.
 const CREATE: [&str; 5] = ["publish", "run", "submit", "load", "migrate"];
 /// These need none.
-const WITHOUT: [&str; 8] = [
+const WITHOUT: [&str; 9] = [
     "completions",
     "workload list",
     "workload show",
     "pace simulate",
+    "pace tournament",
     "drill",
     "bench load",
     "bench relay",
