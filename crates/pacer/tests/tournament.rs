@@ -27,8 +27,6 @@ mod bounds {
     pub const EACH: f64 = 0.90;
     /// So many of the six kinds' services may be more than a fifth behind the best other policy …
     pub const FAR_BEHIND: usize = 2;
-    /// … so many of the wide family may not finish, …
-    pub const UNFINISHED: usize = 0;
     /// … and so many of those that change are in full use soon after.
     pub const SOON_IN_USE: f64 = 0.9;
 }
@@ -85,7 +83,7 @@ fn the_pacer_holds_on_the_wide_family() {
     keeps_the_rules(&full.played);
     bounds::WITHOUT_LATENCY.holds("without latency", full.without_latency);
     bounds::WITH_LATENCY.holds("with latency", full.with_latency);
-    assert!(full.all.unwrap().unfinished <= bounds::UNFINISHED, "{:?}", full.all);
+    assert_eq!(full.all.unwrap().unfinished, 0, "{:?}", full.all);
 }
 
 #[test]
