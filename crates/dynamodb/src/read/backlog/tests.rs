@@ -145,8 +145,9 @@ impl World {
     }
 
     fn forget(&mut self, lane: Lane) {
-        let of_lane = self.rows.iter().filter(|row| row.found.lane == lane);
-        of_lane.for_each(|row| drop(self.known.remove(&row.row)));
+        for row in self.rows.iter().filter(|row| row.found.lane == lane) {
+            self.known.remove(&row.row);
+        }
         let is_of = |key: &str| key[1..].parse::<u16>().unwrap() % LANES == lane.0;
         self.taken.retain(|(_, key), _| !is_of(key));
     }
