@@ -6,8 +6,9 @@ use std::time::Duration;
 
 /// The next one asks after this share of the time for which nothing was accepted, …
 const SHARE: u32 = 6;
-/// … and at the latest after this.
-const LONGEST: Duration = Duration::from_secs(300);
+/// … and at the latest after this: one request in so long a time costs little, and the end of a long outage is
+/// noticed soon.
+const LONGEST: Duration = Duration::from_secs(30);
 /// The least time between two, for a service whose round trip is not known.
 const LEAST: Duration = Duration::from_millis(10);
 
@@ -98,7 +99,7 @@ mod tests {
         }
         assert!(times.iter().filter(|at| **at < 15.0).count() < 30, "few requests are spent on it");
         for pair in times.windows(2) {
-            assert!(pair[1] - pair[0] <= (pair[0] / 6.0).clamp(0.1, 300.0) + 0.001, "{pair:?}");
+            assert!(pair[1] - pair[0] <= (pair[0] / 6.0).clamp(0.1, 30.0) + 0.001, "{pair:?}");
         }
     }
 }
