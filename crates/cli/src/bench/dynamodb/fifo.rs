@@ -85,7 +85,9 @@ impl Queue {
 
     /// A sink of its own for each relay, as each process has.
     fn sink(&self) -> Result<Arc<dyn Sink>> {
+        let host = self.endpoint.trim_start_matches("http://").split([':', '/']).next();
         let declared = json!({
+            "allow": [host],
             "queue": self.url,
             "region": self.region,
             "endpoint": self.endpoint,
